@@ -1,0 +1,3 @@
+//! From text files to micro-batches.
+
+pub mod batch;

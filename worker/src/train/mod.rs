@@ -1,0 +1,5 @@
+//! Training without a coordinator: parameters, gradients, optimizer, schedule and the step loop.
+
+pub mod gradient;
+pub mod params;
+pub mod tree;
