@@ -33,7 +33,11 @@ pub fn subtrees(total: u32, owned: &Range<u32>) -> Vec<Range<u32>> {
 
 /// Adds parts along the tree. `take` gives the value of a subtree that is known, or nothing, in which case its two
 /// halves are added.
-pub fn fold<T>(node: Range<u32>, take: &mut impl FnMut(&Range<u32>) -> Option<T>, add: &mut impl FnMut(&mut T, T)) -> T {
+pub fn fold<T>(
+    node: Range<u32>,
+    take: &mut impl FnMut(&Range<u32>) -> Option<T>,
+    add: &mut impl FnMut(&mut T, T),
+) -> T {
     if let Some(value) = take(&node) {
         return value;
     }
