@@ -1,1 +1,1 @@
-//! Placeholder.
+//! Pure domain types shared by coordinator and worker: no I/O, no clock, no randomness.

@@ -1,1 +1,1 @@
-//! Placeholder.
+//! The coordinator node and the `coord` command line.

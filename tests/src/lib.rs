@@ -1,1 +1,1 @@
-//! Placeholder.
+//! Cluster tests and benchmarks.

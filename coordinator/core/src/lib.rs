@@ -1,1 +1,1 @@
-//! Placeholder.
+//! The pure state machine of the coordinator.
