@@ -13,6 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     files.sort();
     let descriptors = protox::compile(&files, [&root])?;
-    tonic_prost_build::configure().bytes(".").compile_fds(descriptors)?;
+    // Ordered maps: equal messages have equal bytes, which the log and its golden files rely on.
+    tonic_prost_build::configure().bytes(".").btree_map(".").compile_fds(descriptors)?;
     Ok(())
 }
