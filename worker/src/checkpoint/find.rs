@@ -1,0 +1,140 @@
+//! Finds the newest complete checkpoint: by the step in the manifests, never by time, name order or pointer.
+
+use std::fmt;
+
+use coord_io::storage::Storage;
+
+use super::digest::sha256;
+use super::{CheckpointError, Manifest, Tensor, decode, parse_manifest_name, state_digest};
+
+/// A folder that may hold checkpoints.
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    storage: Storage,
+}
+
+/// Verified: every file is there with its size and digest, and the tensors give the state digest.
+#[derive(Debug, Clone)]
+pub struct Complete {
+    pub manifest: Manifest,
+    pub manifest_url: String,
+    pub manifest_digest: String,
+    /// Model and state together, in name order.
+    pub tensors: Vec<Tensor>,
+}
+
+/// A manifest that was passed over, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rejected {
+    pub step: u64,
+    pub name: String,
+    pub why: String,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step {} ({}): {}", self.step, self.name, self.why)
+    }
+}
+
+/// What to look for.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    /// Only this step.
+    pub step: Option<u64>,
+    /// Only this run.
+    pub lineage: Option<String>,
+}
+
+impl Checkpoints {
+    pub fn new(storage: Storage) -> Self {
+        Self { storage }
+    }
+
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// Steps and names of all manifests, newest first. Nothing is read but the listing.
+    pub async fn names(&self) -> Result<Vec<(u64, String)>, CheckpointError> {
+        let entries = self.storage.list("").await?;
+        let mut names: Vec<(u64, String)> = entries
+            .into_iter()
+            .filter_map(|entry| parse_manifest_name(&entry.path).map(|(_, step)| (step, entry.path.clone())))
+            .collect();
+        names.sort_by(|a, b| b.cmp(a));
+        Ok(names)
+    }
+
+    pub async fn manifest(&self, name: &str) -> Result<(Manifest, Vec<u8>), CheckpointError> {
+        let bytes = self.storage.get(name).await?;
+        let manifest =
+            Manifest::decode(&bytes).map_err(|why| CheckpointError::Invalid { url: self.storage.url_of(name), why })?;
+        Ok((manifest, bytes.to_vec()))
+    }
+
+    /// Reads and verifies one checkpoint.
+    pub async fn load(&self, name: &str) -> Result<Complete, CheckpointError> {
+        let (manifest, bytes) = self.manifest(name).await?;
+        let tensors = verify(&self.storage, &manifest).await?;
+        Ok(Complete { manifest, manifest_url: self.storage.url_of(name), manifest_digest: sha256(&bytes), tensors })
+    }
+
+    /// The newest complete checkpoint, and those that were passed over on the way to it. `accept` may reject a
+    /// complete one for a reason of its own.
+    pub async fn newest(
+        &self,
+        search: &Search,
+        accept: impl Fn(&Complete) -> Result<(), String>,
+    ) -> Result<(Option<Complete>, Vec<Rejected>), CheckpointError> {
+        let mut rejected = Vec::new();
+        for (step, name) in self.names().await? {
+            if search.step.is_some_and(|wanted| wanted != step) {
+                continue;
+            }
+            let verdict = match self.load(&name).await {
+                Ok(found) if search.lineage.as_ref().is_some_and(|lineage| *lineage != found.manifest.lineage) => {
+                    continue;
+                }
+                Ok(found) => match accept(&found) {
+                    Ok(()) => return Ok((Some(found), rejected)),
+                    Err(why) => why,
+                },
+                Err(CheckpointError::Storage(error)) if !error.is_not_found() => return Err(error.into()),
+                Err(CheckpointError::Invalid { why, .. }) => why,
+                Err(error) => error.to_string(),
+            };
+            rejected.push(Rejected { step, name, why: verdict });
+        }
+        Ok((None, rejected))
+    }
+}
+
+/// Checks number, size and digest of the files and the digest of the whole; gives the tensors.
+pub async fn verify(storage: &Storage, manifest: &Manifest) -> Result<Vec<Tensor>, CheckpointError> {
+    let invalid = |name: &str, why: String| CheckpointError::Invalid { url: storage.url_of(name), why };
+    let mut tensors = Vec::new();
+    for file in &manifest.files {
+        let Some(bytes) = storage.get_if_there(&file.name).await? else {
+            return Err(invalid(&file.name, format!("{} is missing", file.name)));
+        };
+        if bytes.len() as u64 != file.bytes {
+            let why = format!("{} has {} bytes, the manifest says {}", file.name, bytes.len(), file.bytes);
+            return Err(invalid(&file.name, why));
+        }
+        if sha256(&bytes) != file.sha256 {
+            return Err(invalid(
+                &file.name,
+                format!("{} is damaged: its SHA-256 differs from the manifest's", file.name),
+            ));
+        }
+        tensors.extend(decode(&bytes).map_err(|why| invalid(&file.name, why))?);
+    }
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    let digest = state_digest(&tensors);
+    if digest != manifest.state_digest {
+        let why = format!("the state digest is {digest}, the manifest says {}", manifest.state_digest);
+        return Err(invalid(&manifest.prefix, why));
+    }
+    Ok(tensors)
+}

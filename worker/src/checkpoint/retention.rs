@@ -1,0 +1,94 @@
+//! Which checkpoints are deleted, and what is left behind by writers that died.
+
+use coord_io::storage::Storage;
+
+use super::{CheckpointError, Checkpoints, Manifest};
+
+/// As the old program did.
+pub const KEEP_NEWEST: usize = 5;
+
+/// Deletes old checkpoints of one run and keeps the pointer file true.
+#[derive(Debug, Clone)]
+pub struct Retention {
+    pub prefix: String,
+    pub lineage: String,
+    pub keep: usize,
+    /// Nothing at or after this step is deleted: the newest that the coordinator has recorded.
+    pub recorded: Option<u64>,
+    /// Leftovers of generations before this one may go.
+    pub generation: u64,
+}
+
+impl Retention {
+    /// Call after a commit. Gives the steps that are kept, oldest first.
+    pub async fn apply(&self, storage: &Storage) -> Result<Vec<u64>, CheckpointError> {
+        let checkpoints = Checkpoints::new(storage.clone());
+        let mut own: Vec<(u64, String, Manifest)> = Vec::new();
+        for (step, name) in checkpoints.names().await? {
+            // What cannot be read is not ours to delete.
+            if let Ok((manifest, _)) = checkpoints.manifest(&name).await
+                && manifest.lineage == self.lineage
+                && manifest.prefix == self.prefix
+            {
+                own.push((step, name, manifest));
+            }
+        }
+        let mut kept: Vec<u64> = Vec::new();
+        for (position, (step, name, manifest)) in own.iter().enumerate() {
+            if position < self.keep || self.recorded.is_some_and(|recorded| *step >= recorded) {
+                kept.push(*step);
+                continue;
+            }
+            // The manifest goes first: what it named is then a leftover, never a checkpoint with holes.
+            storage.delete(name).await?;
+            for file in &manifest.files {
+                storage.delete(&file.name).await?;
+            }
+        }
+        kept.reverse();
+        self.sweep(storage, &checkpoints).await?;
+        self.point(storage, &kept).await?;
+        Ok(kept)
+    }
+
+    /// Removes data files that no manifest names, written by an older generation of this job.
+    async fn sweep(&self, storage: &Storage, checkpoints: &Checkpoints) -> Result<(), CheckpointError> {
+        let mut named = Vec::new();
+        for (_, name) in checkpoints.names().await? {
+            if let Ok((manifest, _)) = checkpoints.manifest(&name).await {
+                named.extend(manifest.files.into_iter().map(|file| file.name));
+            } else {
+                // An unreadable manifest may name anything: leave all data alone.
+                return Ok(());
+            }
+        }
+        for entry in storage.list("").await? {
+            let older = data_file_generation(&self.prefix, &entry.path).is_some_and(|found| found < self.generation);
+            if older && !named.contains(&entry.path) {
+                storage.delete(&entry.path).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The text pointer `checkpoint`, in the old program's form. A hint: nothing here reads it.
+    async fn point(&self, storage: &Storage, kept: &[u64]) -> Result<(), CheckpointError> {
+        let Some(newest) = kept.last() else {
+            return Ok(());
+        };
+        let mut text = format!("model_checkpoint_path: \"{}-{newest}\"\n", self.prefix);
+        for step in kept {
+            text.push_str(&format!("all_model_checkpoint_paths: \"{}-{step}\"\n", self.prefix));
+        }
+        storage.put("checkpoint", text).await?;
+        Ok(())
+    }
+}
+
+/// The generation in `translate.ckpt-200.g3.model.safetensors`.
+fn data_file_generation(prefix: &str, name: &str) -> Option<u64> {
+    let rest = name.strip_prefix(prefix)?.strip_prefix('-')?.strip_suffix(".safetensors")?;
+    let mut parts = rest.split('.');
+    parts.next()?.parse::<u64>().ok()?;
+    parts.next()?.strip_prefix('g')?.parse().ok()
+}
