@@ -1,0 +1,73 @@
+//! How the bytes of a data file are to be read.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Encoding {
+    /// Checked; any other byte is an error.
+    #[default]
+    Utf8,
+    /// Taken as they are.
+    Bytes,
+    /// Turned into UTF-8. Latin-1 text reads the same, since the two differ only in control characters.
+    Windows1252,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("encoding must be utf-8, bytes or windows-1252, got {0}")]
+pub struct UnknownEncoding(String);
+
+impl FromStr for Encoding {
+    type Err = UnknownEncoding;
+
+    fn from_str(name: &str) -> Result<Self, UnknownEncoding> {
+        match name.to_ascii_lowercase().as_str() {
+            "utf-8" | "utf8" => Ok(Self::Utf8),
+            "bytes" => Ok(Self::Bytes),
+            "windows-1252" | "cp1252" | "latin-1" | "latin1" | "iso-8859-1" => Ok(Self::Windows1252),
+            _ => Err(UnknownEncoding(name.to_owned())),
+        }
+    }
+}
+
+impl Encoding {
+    pub fn decode(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        if self != Self::Windows1252 || bytes.is_ascii() {
+            return Cow::Borrowed(bytes);
+        }
+        let text: String = bytes.iter().map(|byte| windows_1252(*byte)).collect();
+        Cow::Owned(text.into_bytes())
+    }
+}
+
+/// 0x80 to 0x9f by the table of the WHATWG Encoding Standard (unassigned ones stay control characters), else Latin-1.
+fn windows_1252(byte: u8) -> char {
+    const HIGH: [char; 32] = [
+        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}', '‘',
+        '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+    ];
+    match byte {
+        0x80..=0x9f => HIGH[usize::from(byte) - 0x80],
+        _ => char::from(byte),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_1252_becomes_utf_8() {
+        assert_eq!(*Encoding::Windows1252.decode(b"It\x92s caf\xe9\x85"), *"It’s café…".as_bytes());
+        assert_eq!(*Encoding::Bytes.decode(b"It\x92s"), *b"It\x92s");
+    }
+
+    #[test]
+    fn names_are_those_people_use() {
+        assert_eq!("UTF-8".parse(), Ok(Encoding::Utf8));
+        assert_eq!("latin-1".parse(), Ok(Encoding::Windows1252));
+        let refused = "ebcdic".parse::<Encoding>().unwrap_err().to_string();
+        assert_eq!(refused, "encoding must be utf-8, bytes or windows-1252, got ebcdic");
+    }
+}

@@ -1,0 +1,8 @@
+//! From text files to batches, through the files on disk.
+
+mod dialogs;
+mod excerpt;
+mod outside_data;
+mod preparing;
+mod stale_files;
+mod support;
