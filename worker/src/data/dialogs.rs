@@ -1,8 +1,8 @@
 //! Film dialogues in the format of the Cornell corpus, turned into pairs of prompt and reply.
 //!
-//! A line has five fields joined by ` +++$+++ `: line id, character, film, name, text. Lines stand last first, so the file
-//! is walked from its end with a buffer of one line. Texts are lower-cased, an empty text is a text like any other (an
-//! empty line is a valid prompt or reply to the trainer), and a missing end of the last line does not matter.
+//! A line has five fields joined by ` +++$+++ `: line id, character, film, name, text. Lines stand last first, so the
+//! file is walked from its end with a buffer of one line. Texts are lower-cased, an empty text is a text like any other
+//! (an empty line is a valid prompt or reply to the trainer), and a missing end of the last line does not matter.
 
 use super::encoding::Encoding;
 use super::error::DataError;
@@ -142,8 +142,8 @@ fn fields(line: &[u8]) -> Vec<&[u8]> {
     fields
 }
 
-/// By the rules of Unicode where the text is UTF-8; of any other text ASCII letters alone, as nobody knows what its other
-/// bytes mean.
+/// By the rules of Unicode where the text is UTF-8; of any other text ASCII letters alone, as nobody knows what its
+/// other bytes mean.
 fn lower_case(text: &[u8]) -> Vec<u8> {
     match std::str::from_utf8(text) {
         Ok(text) => text.to_lowercase().into_bytes(),

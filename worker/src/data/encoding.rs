@@ -1,6 +1,6 @@
 //! How the bytes of a data file are to be read.
 
-use std::borrow::Cow;
+use bytes::Bytes;
 use std::str::FromStr;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,12 +32,14 @@ impl FromStr for Encoding {
 }
 
 impl Encoding {
-    pub fn decode(self, bytes: &[u8]) -> Cow<'_, [u8]> {
-        if self != Self::Windows1252 || bytes.is_ascii() {
-            return Cow::Borrowed(bytes);
+    /// UTF-8 for text in another encoding; everything else is handed back as it came.
+    pub fn decode(self, contents: Bytes) -> Bytes {
+        match self {
+            Self::Windows1252 if !contents.is_ascii() => {
+                Bytes::from(contents.iter().map(|byte| windows_1252(*byte)).collect::<String>())
+            }
+            Self::Utf8 | Self::Bytes | Self::Windows1252 => contents,
         }
-        let text: String = bytes.iter().map(|byte| windows_1252(*byte)).collect();
-        Cow::Owned(text.into_bytes())
     }
 }
 
@@ -59,8 +61,9 @@ mod tests {
 
     #[test]
     fn windows_1252_becomes_utf_8() {
-        assert_eq!(*Encoding::Windows1252.decode(b"It\x92s caf\xe9\x85"), *"It’s café…".as_bytes());
-        assert_eq!(*Encoding::Bytes.decode(b"It\x92s"), *b"It\x92s");
+        let decode = |encoding: Encoding, bytes: &'static [u8]| encoding.decode(Bytes::from_static(bytes));
+        assert_eq!(decode(Encoding::Windows1252, b"It\x92s caf\xe9\x85"), "It’s café…".as_bytes());
+        assert_eq!(decode(Encoding::Bytes, b"It\x92s"), &b"It\x92s"[..]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub enum DataError {
     #[error("{url} line {line}: NUL byte at offset {offset}; text must not hold any")]
     NulByte { url: String, line: u64, offset: u64 },
     #[error(
-        "{source_url} has {source_lines} lines, {target_url} has {target_lines}; line n of one must answer line n of the other"
+        "{source_url} has {source_lines} lines, {target_url} has {target_lines}; they must answer each other line by line"
     )]
     LineCounts { source_url: String, source_lines: u64, target_url: String, target_lines: u64 },
     #[error("preparing the data takes about {needed} bytes of memory, {available} are available")]
@@ -39,7 +39,7 @@ pub enum DataError {
     #[error("{url} has changed: expected digest {expected}, got {got}")]
     Changed { url: String, expected: String, got: String },
     #[error("no training pair fits a bucket: {lines} lines read of {source_url} and {target_url}, all too long")]
-    NoPairFits { source_url: String, target_url: String, lines: u64 },
+    NoPairFits { source_url: String, target_url: String, lines: u64, source_max: usize, target_max: usize },
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -112,7 +112,10 @@ impl DataError {
                  `--keep_vocabulary` to use it with this data as it is"
             )),
             Self::NameTaken { url, .. } => Some(format!("delete {url} and {url}.digest")),
-            Self::NoPairFits { .. } => Some("the largest bucket takes 39 source and 48 target tokens".to_owned()),
+            Self::NoPairFits { source_max, target_max, .. } => {
+                Some(format!("the largest bucket takes {source_max} source and {target_max} target tokens"))
+            }
+            Self::File(FileError::NotWritable { .. }) => Some("choose another `--data_dir`".to_owned()),
             Self::Missing { .. }
             | Self::NulByte { .. }
             | Self::LineCounts { .. }
@@ -121,7 +124,7 @@ impl DataError {
             | Self::VocabularyTooLong { .. }
             | Self::BadIds { .. }
             | Self::Changed { .. }
-            | Self::File(_) => None,
+            | Self::File(FileError::NotFound { .. } | FileError::Failed { .. }) => None,
         }
     }
 }

@@ -105,8 +105,11 @@ impl Wanted<'_> {
                     say(&format!("{url} was made from other data or another vocabulary and is left as it is"));
                     continue;
                 }
-                Err(FileError::NotWritable { url, source }) => {
-                    refusal = Some(FileError::NotWritable { url, source });
+                Err(error @ FileError::NotWritable { .. }) => {
+                    if refusal.is_none() {
+                        say(&format!("Nothing can be written beside {}", self.text.url()));
+                    }
+                    refusal = Some(error);
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -119,7 +122,8 @@ impl Wanted<'_> {
         Err(refusal.map_or(DataError::NameTaken { url: last, data_url: self.text.url().to_owned() }, DataError::File))
     }
 
-    /// In the order in which they are tried. The last needs its mark, as files of one name from many folders meet there.
+    /// In the order in which they are tried. The last needs its mark, as files of one name from many folders meet
+    /// there.
     fn places(&self) -> [String; 3] {
         let mark = sha256_hex(format!("{} {}", self.text.digest(), self.vocabulary.digest()).as_bytes());
         let plain = format!("{}.ids{}", self.text.url(), self.size);
@@ -130,11 +134,9 @@ impl Wanted<'_> {
 
     /// Only what stands under the plain name needs no word.
     fn name_place(&self, url: &str, say: Say<'_>) {
-        let [plain, marked, _] = self.places();
-        if url == marked {
+        let [plain, ..] = self.places();
+        if url != plain {
             say(&format!("The ids of {} are in {url}", self.text.url()));
-        } else if url != plain {
-            say(&format!("No file can be written beside {}; its ids are in {url}", self.text.url()));
         }
     }
 

@@ -34,10 +34,7 @@ impl Text {
             let (line, byte) = (line_at(&raw, offset), raw[offset]);
             return Err(DataError::NotUtf8 { url: url.to_owned(), line, offset: offset as u64, byte });
         }
-        let contents = match encoding {
-            Encoding::Utf8 | Encoding::Bytes => raw,
-            Encoding::Windows1252 => Bytes::from(encoding.decode(&raw).into_owned()),
-        };
+        let contents = encoding.decode(raw);
         let digest = sha256_hex(&contents);
         let contents =
             if contents.starts_with(BYTE_ORDER_MARK) { contents.slice(BYTE_ORDER_MARK.len()..) } else { contents };

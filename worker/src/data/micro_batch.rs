@@ -5,8 +5,8 @@ use super::buckets::Bucket;
 use super::vocabulary::{GO, PAD};
 use std::ops::Range;
 
-/// The places of a batch of `rows` pairs that belong to `micro`: those i with floor(i * V / B) = micro, B being the job's
-/// batch size even where a batch is shorter. May be empty.
+/// The places of a batch of `rows` pairs that belong to `micro`: those i with floor(i * V / B) = micro, B being the
+/// job's batch size even where a batch is shorter. May be empty.
 pub fn places_of(micro: usize, micro_batches: usize, batch_size: usize, rows: usize) -> Range<usize> {
     debug_assert!(micro < micro_batches && rows <= batch_size, "the micro-batches of a batch cover its places");
     let start = |micro: usize| (micro * batch_size).div_ceil(micro_batches).min(rows);

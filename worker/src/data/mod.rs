@@ -1,4 +1,12 @@
 //! From text files to micro-batches.
+//!
+//! ```text
+//! files ─► lines (checked) ─► counts ─► vocabulary ─┐
+//!                   └──────────── tokenizer ────────┴─► ids ─► pairs in buckets ─► order ─► feed ─► micro-batch
+//! ```
+//!
+//! `prepare` goes from files to ids and leaves them in storage with a digest beside each; every replica then reads
+//! pairs and draws its micro-batches from a feed, which gives the same ones to any replica that asks.
 
 pub mod batch;
 pub mod buckets;
@@ -9,6 +17,7 @@ pub mod digest;
 pub mod encoding;
 pub mod error;
 pub mod evaluation;
+pub mod feed;
 pub mod files;
 pub mod ids;
 pub mod lines;

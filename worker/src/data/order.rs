@@ -131,8 +131,8 @@ mod tests {
                 used.extend(batch.pairs.iter().map(|pair| (batch.bucket, *pair)));
             }
             used.sort_unstable();
-            let all: Vec<(usize, u32)> =
-                sizes.iter().enumerate().flat_map(|(bucket, size)| (0..*size as u32).map(move |pair| (bucket, pair))).collect();
+            let of_bucket = |(bucket, size): (usize, &usize)| (0..*size as u32).map(move |pair| (bucket, pair));
+            let all: Vec<(usize, u32)> = sizes.iter().enumerate().flat_map(of_bucket).collect();
             prop_assert_eq!(used, all);
         }
     }

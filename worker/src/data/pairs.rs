@@ -29,16 +29,20 @@ impl Pairs {
         if self.buckets.iter().any(|bucket| !bucket.is_empty()) {
             return Ok(self);
         }
+        let largest = |len: fn(BucketShape) -> usize| self.buckets.iter().map(|bucket| len(bucket.shape())).max();
         Err(DataError::NoPairFits {
             source_url: files.source.data_url.clone(),
             target_url: files.target.data_url.clone(),
             lines: self.lines_read,
+            source_max: largest(|shape| shape.source - 1).unwrap_or(0),
+            // One place less for EOS.
+            target_max: largest(|shape| shape.target - 2).unwrap_or(0),
         })
     }
 }
 
-/// `limit` counts lines read, not pairs kept; 0 is no limit. Says "  reading data line N" at every 100,000th line, and at
-/// the end how many pairs were too long.
+/// `limit` counts lines read, not pairs kept; 0 is no limit. Says "  reading data line N" at every 100,000th line, and
+/// at the end how many pairs were too long.
 pub fn read_pairs(
     files: &dyn Files,
     pair: &IdPair,

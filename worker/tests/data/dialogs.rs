@@ -73,8 +73,9 @@ fn a_file_that_cannot_be_written_takes_the_others_back() {
 #[test]
 fn windows_1252_text_can_be_kept_or_decoded() {
     let folder = Folder::new();
-    let lines = b"L2 +++$+++ u1 +++$+++ m0 +++$+++ N +++$+++ Fine\x85\nL1 +++$+++ u0 +++$+++ m0 +++$+++ N +++$+++ It\x92s \xc9ve\n";
-    folder.write("movie_lines.txt", lines);
+    let second = b"L2 +++$+++ u1 +++$+++ m0 +++$+++ N +++$+++ Fine\x85\n";
+    let first = b"L1 +++$+++ u0 +++$+++ m0 +++$+++ N +++$+++ It\x92s \xc9ve\n";
+    folder.write("movie_lines.txt", [&second[..], first].concat());
     let convert = |out: &str, encoding| {
         let options = DialogOptions { encoding, ..DialogOptions::default() };
         convert_files(&folder.storage, &folder.path("movie_lines.txt"), &folder.path(out), options)

@@ -2,6 +2,7 @@
 
 mod dialogs;
 mod excerpt;
+mod feeding;
 mod outside_data;
 mod preparing;
 mod stale_files;

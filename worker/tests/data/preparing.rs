@@ -195,7 +195,8 @@ fn pairs_too_long_for_every_bucket_are_counted_and_a_line_limit_counts_lines() {
     assert_eq!((pairs.buckets[0].line(0), pairs.buckets[0].source(0).len()), (3, 0));
     let limited = read(4);
     assert_eq!((limited.sizes(), limited.lines_read), (vec![1, 0, 0, 1], 4));
-    let none = read(2).for_training(&pair).unwrap_err().to_string();
-    assert!(none.starts_with("no training pair fits a bucket: 2 lines read"), "{none}");
+    let none = read(2).for_training(&pair).unwrap_err();
+    assert!(none.to_string().starts_with("no training pair fits a bucket: 2 lines read"), "{none}");
+    assert_eq!(none.hint().unwrap(), "the largest bucket takes 39 source and 48 target tokens");
     assert!(said[0].starts_with("2 of 5 pairs of ") && said[0].ends_with("too long for every bucket and left out"));
 }

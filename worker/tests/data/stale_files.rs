@@ -2,6 +2,7 @@
 
 use crate::support::Folder;
 use worker::data::buckets::TRANSLATE_BUCKETS;
+use worker::data::digest::sha256_hex;
 use worker::data::pairs::read_pairs;
 
 const VOCABULARY: &str = "_PAD\n_GO\n_EOS\n_UNK\na\nb\n";
@@ -29,8 +30,9 @@ fn new_data_under_an_old_name_never_meets_the_old_vocabulary_in_silence() {
     folder.prepare(&folder.settings(100)).0.unwrap();
     folder.write("train.a", "b a\nb c\n");
     let (message, error) = folder.refusal(&folder.settings(100));
-    assert!(message.starts_with("data/vocab100.from was made from data with digest "), "{message}");
-    assert_eq!(message.matches(|character: char| character.is_ascii_hexdigit()).count() > 128, true, "{message}");
+    let [old, new] = [&b"a b\na\n"[..], b"b a\nb c\n"].map(sha256_hex);
+    let expected = format!("data/vocab100.from was made from data with digest {old}, but train.a has digest {new}");
+    assert_eq!(message, expected);
     let hint = error.hint().unwrap();
     assert!(hint.contains("delete") && hint.contains("`--data_dir`") && hint.contains("`--keep_vocabulary`"), "{hint}");
 
@@ -102,9 +104,16 @@ fn cut_ids_are_not_used() {
 
     folder.write(&ids_of_train_a(&folder)[1], "5\n5\n");
     let error = read_pairs(&folder.storage, &prepared.train, &TRANSLATE_BUCKETS, 0, &mut |_| {}).unwrap_err();
-    assert_eq!(error.code(), "data-changed");
-    let (_, error) = (folder.prepare(&folder.settings(100)).0.unwrap(), error);
-    assert!(!error.retryable());
+    assert_eq!((error.code(), error.retryable()), ("data-changed", false));
+
+    let elsewhere = folder.prepare(&folder.settings(100)).0.unwrap().train.source;
+    assert!(elsewhere.url.starts_with(&folder.path("data/train.a.ids100.")));
+    folder.write(&elsewhere.url, "5\n5\n");
+    let taken = folder.prepare(&folder.settings(100)).0.unwrap_err();
+    assert_eq!(
+        taken.to_string(),
+        format!("{} is in the way: it was not made from {}", elsewhere.url, folder.path("train.a"))
+    );
 }
 
 #[test]
@@ -125,8 +134,8 @@ fn where_nothing_can_be_written_beside_the_data_the_ids_go_to_the_data_folder() 
     let prepared = prepared.unwrap();
     assert!(prepared.train.source.url.starts_with(&folder.path("data/train.a.ids100.")));
     assert_eq!(prepared.train.source.read(&folder.storage).unwrap(), "4 5\n4\n");
-    let line = "No file can be written beside train.a; its ids are in data/train.a.ids100.";
-    assert!(said.iter().any(|said| said.starts_with(line)), "{said:?}");
+    assert!(said.contains(&"Nothing can be written beside train.a".to_owned()), "{said:?}");
+    assert!(said.iter().any(|line| line.starts_with("The ids of train.a are in data/train.a.ids100.")), "{said:?}");
     assert_eq!(ids_of_train_a(&folder), [""; 0]);
 
     let writes = folder.storage.writes();
