@@ -2,5 +2,9 @@
 
 pub mod accumulate;
 pub mod gradient;
+pub mod note;
+pub mod optimizer;
 pub mod params;
+pub mod saver;
+pub mod schedule;
 pub mod tree;

@@ -1,0 +1,157 @@
+//! Saves checkpoints beside training: one at a time, the newest waiting one replaces an older waiting one.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use coord_common::backoff::Backoff;
+use coord_common::time::Millis;
+use coord_io::storage::Storage;
+use tokio::runtime::Handle;
+
+use crate::checkpoint::{Retention, Saved, Snapshot, save};
+
+/// What the saver tells while it works.
+pub trait SaveEvents: Send + Sync {
+    fn saved(&self, saved: &Saved, took: Duration);
+    fn failed(&self, step: u64, error: &str);
+    /// A waiting snapshot gave way to a newer one.
+    fn replaced(&self, step: u64, by: u64);
+}
+
+/// The newest save, the error of the newest failed one.
+#[derive(Debug, Clone, Default)]
+struct Shared {
+    waiting: Option<Arc<Snapshot>>,
+    busy: bool,
+    closed: bool,
+    /// Highest step that the coordinator has recorded.
+    recorded: Option<u64>,
+    last: Option<Result<Saved, String>>,
+}
+
+pub struct Saver {
+    shared: Arc<(Mutex<Shared>, Condvar)>,
+    events: Arc<dyn SaveEvents>,
+    thread: Option<JoinHandle<()>>,
+}
+
+fn lock(mutex: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Saver {
+    /// `keep` newest checkpoints stay. With `coordinator`, nothing is deleted at or after the newest recorded one.
+    pub fn start(
+        runtime: Handle,
+        storage: Storage,
+        keep: usize,
+        coordinator: bool,
+        events: Arc<dyn SaveEvents>,
+    ) -> Self {
+        let shared: Arc<(Mutex<Shared>, Condvar)> = Arc::default();
+        if coordinator {
+            lock(&shared.0).recorded = Some(0);
+        }
+        let thread = {
+            let (shared, events) = (shared.clone(), events.clone());
+            std::thread::spawn(move || work(&runtime, &storage, keep, &shared, events.as_ref()))
+        };
+        Self { shared, events, thread: Some(thread) }
+    }
+
+    pub fn save(&self, snapshot: Snapshot) {
+        let (mutex, changed) = &*self.shared;
+        let mut shared = lock(mutex);
+        let by = snapshot.step;
+        if let Some(older) = shared.waiting.replace(Arc::new(snapshot)) {
+            self.events.replaced(older.step, by);
+        }
+        changed.notify_all();
+    }
+
+    pub fn recorded(&self, step: u64) {
+        let mut shared = lock(&self.shared.0);
+        shared.recorded = shared.recorded.max(Some(step));
+    }
+
+    /// Waits until nothing is to be saved. The newest save, or why it failed; nothing if none was asked for.
+    pub fn flush(&self) -> Option<Result<Saved, String>> {
+        let (mutex, changed) = &*self.shared;
+        let mut shared = lock(mutex);
+        while shared.waiting.is_some() || shared.busy {
+            shared = changed.wait(shared).unwrap_or_else(PoisonError::into_inner);
+        }
+        shared.last.clone()
+    }
+
+    /// Like [`Saver::flush`], trying again until `deadline` when the store is unwell: for the last save of a run.
+    pub fn finish(&self, snapshot: Snapshot, deadline: Duration) -> Result<Saved, String> {
+        let end = Instant::now() + deadline;
+        let backoff = Backoff { first: Millis(500), most: Millis(20_000) };
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            self.save(snapshot.clone());
+            match self.flush() {
+                Some(Ok(saved)) if saved.step >= snapshot.step => return Ok(saved),
+                Some(Err(error)) if Instant::now() > end => return Err(error),
+                _ => std::thread::sleep(Duration::from_millis(backoff.wait(tries).0)),
+            }
+        }
+    }
+}
+
+impl Drop for Saver {
+    fn drop(&mut self) {
+        lock(&self.shared.0).closed = true;
+        self.shared.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the saver was told by the panic hook; training has its own error by now.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(runtime: &Handle, storage: &Storage, keep: usize, shared: &(Mutex<Shared>, Condvar), events: &dyn SaveEvents) {
+    let (mutex, changed) = shared;
+    loop {
+        let (snapshot, recorded) = {
+            let mut shared = lock(mutex);
+            loop {
+                if let Some(snapshot) = shared.waiting.take() {
+                    shared.busy = true;
+                    break (snapshot, shared.recorded);
+                }
+                if shared.closed {
+                    return;
+                }
+                shared = changed.wait(shared).unwrap_or_else(PoisonError::into_inner);
+            }
+        };
+        let begun = Instant::now();
+        let created = jiff::Timestamp::now().to_string();
+        let result = runtime.block_on(save(storage, &snapshot, created)).map_err(|error| error.to_string());
+        match &result {
+            Ok(saved) => {
+                events.saved(saved, begun.elapsed());
+                let retention = Retention {
+                    prefix: snapshot.prefix.clone(),
+                    lineage: snapshot.lineage.clone(),
+                    keep,
+                    recorded,
+                    generation: snapshot.generation,
+                };
+                // Old checkpoints that stay a while longer harm nobody; the next save tries again.
+                if let Err(error) = runtime.block_on(retention.apply(storage)) {
+                    tracing::warn!(%error, "old checkpoints were not removed");
+                }
+            }
+            Err(error) => events.failed(snapshot.step, error),
+        }
+        let mut shared = lock(mutex);
+        shared.busy = false;
+        shared.last = Some(result);
+        changed.notify_all();
+    }
+}
