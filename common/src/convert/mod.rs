@@ -1,12 +1,17 @@
 //! Wire messages to domain types and back: the only place where the two meet.
 
+mod agent;
 mod job;
 mod replica;
 
+pub use agent::{
+    fact_from_wire, fact_to_wire, order_from_wire, order_to_wire, registration_from_wire, registration_to_wire,
+    report_from_wire, report_to_wire,
+};
 pub use job::{device_from_wire, device_to_wire, phase_from_wire, phase_to_wire, spec_from_wire, spec_to_wire};
 pub use replica::{
-    cause_from_wire, checkpoint_from_wire, checkpoint_to_wire, exit_from_wire, exit_to_wire, key_from_wire,
-    key_to_wire, progress_from_wire, progress_to_wire,
+    cause_from_wire, checkpoint_from_wire, checkpoint_to_wire, key_from_wire, key_to_wire, progress_from_wire,
+    progress_to_wire,
 };
 
 use crate::error::Coded;

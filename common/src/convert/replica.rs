@@ -1,10 +1,10 @@
-//! Keys, exits, checkpoints and progress of replicas on the wire.
+//! Keys, causes, checkpoints and progress of replicas on the wire.
 
 use coord_proto::v1;
 
 use super::ConvertError;
 use crate::checkpoint::CheckpointRecord;
-use crate::exit_rule::{Cause, Exit};
+use crate::exit_rule::Cause;
 use crate::ids::{Generation, JobId, Step};
 use crate::progress::Progress;
 use crate::rank::{Rank, ReplicaKey};
@@ -21,20 +21,6 @@ pub fn key_to_wire(key: &ReplicaKey) -> v1::ReplicaKey {
 /// A cause that a newer agent may say and we do not know counts as unsaid: the exit status decides.
 pub fn cause_from_wire(text: &str) -> Cause {
     Cause::ALL.into_iter().find(|cause| cause.as_str() == text).unwrap_or(Cause::Unsaid)
-}
-
-pub fn exit_from_wire(wire: &v1::ReplicaExited) -> Exit {
-    Exit { code: wire.code, signal: wire.signal, cause: cause_from_wire(&wire.cause) }
-}
-
-/// Only what `Exit` knows; message, tail and counts are the caller's to fill in.
-pub fn exit_to_wire(exit: &Exit) -> v1::ReplicaExited {
-    v1::ReplicaExited {
-        code: exit.code,
-        signal: exit.signal,
-        cause: exit.cause.as_str().to_owned(),
-        ..v1::ReplicaExited::default()
-    }
 }
 
 pub fn checkpoint_from_wire(wire: &v1::CheckpointRecord) -> CheckpointRecord {

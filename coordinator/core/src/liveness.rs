@@ -1,0 +1,109 @@
+//! What the leader hears and the log does not hold: streams, heartbeats, progress. Lost with the leader, told again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use coord_common::{Incarnation, JobId, Millis, Progress, ReplicaKey, WorkerId};
+
+use crate::state::ClusterState;
+use crate::worker::Worker;
+
+/// All times are of one clock that never goes back: the leader's, wall time at its start plus what its steady clock
+/// counted since. `now` given to `plan` is of the same clock.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Liveness {
+    /// When this node became the leader: nobody's silence counts from before.
+    pub since: Millis,
+    pub workers: BTreeMap<WorkerId, Seen>,
+    pub progress: BTreeMap<JobId, Progress>,
+    pub policy: Policy,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub incarnation: Incarnation,
+    /// Its stream is open.
+    pub connected: bool,
+    pub last_heartbeat: Millis,
+    /// Replicas that it said it holds.
+    pub alive: BTreeSet<ReplicaKey>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// How long a silent worker keeps its replicas.
+    pub lease: Millis,
+    /// How many finished jobs stay in the state.
+    pub keep_jobs: usize,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy { lease: Millis::from_seconds(60), keep_jobs: 10_000 }
+    }
+}
+
+impl Liveness {
+    /// Of a new leader that has heard nobody yet.
+    pub fn new(since: Millis, policy: Policy) -> Liveness {
+        Liveness { since, policy, ..Liveness::default() }
+    }
+
+    /// A stream opened, or a heartbeat came over it.
+    pub fn heard(
+        &mut self,
+        worker: &WorkerId,
+        incarnation: &Incarnation,
+        alive: impl IntoIterator<Item = ReplicaKey>,
+        now: Millis,
+    ) {
+        let seen = Seen {
+            incarnation: incarnation.clone(),
+            connected: true,
+            last_heartbeat: now,
+            alive: alive.into_iter().collect(),
+        };
+        self.workers.insert(worker.clone(), seen);
+    }
+
+    /// The stream of this incarnation broke; a newer one's stays.
+    pub fn disconnected(&mut self, worker: &WorkerId, incarnation: &Incarnation) {
+        if let Some(seen) = self.workers.get_mut(worker).filter(|seen| seen.incarnation == *incarnation) {
+            seen.connected = false;
+        }
+    }
+
+    /// The end of a replica was reported after the newest heartbeat that named it.
+    pub fn replica_ended(&mut self, worker: &WorkerId, key: &ReplicaKey) {
+        if let Some(seen) = self.workers.get_mut(worker) {
+            seen.alive.remove(key);
+        }
+    }
+
+    pub fn is_connected(&self, id: &WorkerId, worker: &Worker) -> bool {
+        self.seen_as(id, worker).is_some_and(|seen| seen.connected)
+    }
+
+    pub fn last_heartbeat(&self, id: &WorkerId, worker: &Worker) -> Option<Millis> {
+        self.seen_as(id, worker).map(|seen| seen.last_heartbeat)
+    }
+
+    /// How long it has been silent, counted from this leader's election at the earliest.
+    pub fn silence(&self, id: &WorkerId, worker: &Worker, now: Millis) -> Millis {
+        let last = self.last_heartbeat(id, worker).unwrap_or(Millis::ZERO);
+        now.since(last.max(self.since))
+    }
+
+    /// Slots that neither the state nor the agent's own word says are taken. A replica that only the agent knows of is
+    /// one that was given up before it was gone: its slots are free when it is.
+    pub fn free_slots(&self, state: &ClusterState, id: &WorkerId, worker: &Worker) -> u32 {
+        let alive = self.seen_as(id, worker).into_iter().flat_map(|seen| &seen.alive);
+        let strangers = alive.filter(|key| !state.holds(id, key));
+        let slots_of = |key: &ReplicaKey| state.job(&key.job).map_or(1, |job| job.spec.slots_per_worker);
+        let taken = state.slots_used(id).saturating_add(strangers.map(slots_of).sum());
+        worker.registration.slots.saturating_sub(taken)
+    }
+
+    fn seen_as(&self, id: &WorkerId, worker: &Worker) -> Option<&Seen> {
+        self.workers.get(id).filter(|seen| seen.incarnation == *worker.incarnation())
+    }
+}
