@@ -3,7 +3,9 @@
 pub mod checkpoint;
 pub mod collective;
 pub mod data;
+pub mod files;
 pub mod model;
+pub mod numeric_class;
 pub mod random;
 pub mod train;
 pub mod translate;

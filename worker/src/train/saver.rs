@@ -1,5 +1,6 @@
 //! Saves checkpoints beside training: one at a time, the newest waiting one replaces an older waiting one.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -25,8 +26,6 @@ struct Shared {
     waiting: Option<Arc<Snapshot>>,
     busy: bool,
     closed: bool,
-    /// Highest step that the coordinator has recorded.
-    recorded: Option<u64>,
     last: Option<Result<Saved, String>>,
 }
 
@@ -41,21 +40,19 @@ fn lock(mutex: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl Saver {
-    /// `keep` newest checkpoints stay. With `coordinator`, nothing is deleted at or after the newest recorded one.
+    /// `keep` newest checkpoints stay. `recorded` is the highest step that the coordinator has recorded: nothing at or
+    /// after it is deleted; without a coordinator there is none.
     pub fn start(
         runtime: Handle,
         storage: Storage,
         keep: usize,
-        coordinator: bool,
+        recorded: Option<Arc<AtomicU64>>,
         events: Arc<dyn SaveEvents>,
     ) -> Self {
         let shared: Arc<(Mutex<Shared>, Condvar)> = Arc::default();
-        if coordinator {
-            lock(&shared.0).recorded = Some(0);
-        }
         let thread = {
             let (shared, events) = (shared.clone(), events.clone());
-            std::thread::spawn(move || work(&runtime, &storage, keep, &shared, events.as_ref()))
+            std::thread::spawn(move || work(&runtime, &storage, keep, recorded.as_deref(), &shared, events.as_ref()))
         };
         Self { shared, events, thread: Some(thread) }
     }
@@ -68,11 +65,6 @@ impl Saver {
             self.events.replaced(older.step, by);
         }
         changed.notify_all();
-    }
-
-    pub fn recorded(&self, step: u64) {
-        let mut shared = lock(&self.shared.0);
-        shared.recorded = shared.recorded.max(Some(step));
     }
 
     /// Waits until nothing is to be saved. The newest save, or why it failed; nothing if none was asked for.
@@ -113,15 +105,22 @@ impl Drop for Saver {
     }
 }
 
-fn work(runtime: &Handle, storage: &Storage, keep: usize, shared: &(Mutex<Shared>, Condvar), events: &dyn SaveEvents) {
+fn work(
+    runtime: &Handle,
+    storage: &Storage,
+    keep: usize,
+    recorded: Option<&AtomicU64>,
+    shared: &(Mutex<Shared>, Condvar),
+    events: &dyn SaveEvents,
+) {
     let (mutex, changed) = shared;
     loop {
-        let (snapshot, recorded) = {
+        let snapshot = {
             let mut shared = lock(mutex);
             loop {
                 if let Some(snapshot) = shared.waiting.take() {
                     shared.busy = true;
-                    break (snapshot, shared.recorded);
+                    break snapshot;
                 }
                 if shared.closed {
                     return;
@@ -139,7 +138,7 @@ fn work(runtime: &Handle, storage: &Storage, keep: usize, shared: &(Mutex<Shared
                     prefix: snapshot.prefix.clone(),
                     lineage: snapshot.lineage.clone(),
                     keep,
-                    recorded,
+                    recorded: recorded.map(|step| step.load(Ordering::SeqCst)),
                     generation: snapshot.generation,
                 };
                 // Old checkpoints that stay a while longer harm nobody; the next save tries again.

@@ -71,6 +71,8 @@ const FLAGS: &[Flag] = &[
     flag("keep_checkpoints", Kind::Integer(5), "newest checkpoints that are kept"),
     flag("dump_run", Kind::Text(""), "folder for initial weights, batches and negatives of the first steps"),
     flag("dump_steps", Kind::Integer(50), "steps that --dump_run writes"),
+    flag("keep_vocabulary", Kind::Switch, "use vocabularies that are there even if they were made from other data"),
+    flag("accept_other_bits", Kind::Switch, "resume a checkpoint of another numeric class"),
     flag("old_evaluation", Kind::Switch, "as the old program: one random batch a bucket, sampled loss"),
     flag("attend_to_padding", Kind::Switch, "as the old program: attention sees padding"),
     flag("draw_with_replacement", Kind::Switch, "as the old program: batches drawn at random with replacement"),
@@ -174,10 +176,8 @@ impl Flags {
 
 fn text<A: AsRef<[u8]>>(args: &[A], position: usize) -> Result<&str, FlagError> {
     let bytes = args[position].as_ref();
-    std::str::from_utf8(bytes).map_err(|_| FlagError::NotText {
-        position: position + 1,
-        text: String::from_utf8_lossy(bytes).into_owned(),
-    })
+    std::str::from_utf8(bytes)
+        .map_err(|_| FlagError::NotText { position: position + 1, text: String::from_utf8_lossy(bytes).into_owned() })
 }
 
 /// Index of a flag, and whether it was written `noflag`.
@@ -199,11 +199,8 @@ fn switch(name: &'static str, value: &str) -> Result<bool, FlagError> {
 }
 
 fn check(flag: &Flag, value: &str) -> Result<(), FlagError> {
-    let bad = |expected: &str| FlagError::BadValue {
-        flag: flag.name,
-        expected: expected.to_owned(),
-        got: value.to_owned(),
-    };
+    let bad =
+        |expected: &str| FlagError::BadValue { flag: flag.name, expected: expected.to_owned(), got: value.to_owned() };
     match flag.kind {
         Kind::Integer(_) => value.parse::<u64>().map(drop).map_err(|_| bad("a whole number, 0 or more")),
         Kind::Number(_) => match value.parse::<f64>() {
@@ -277,10 +274,7 @@ mod tests {
         assert_eq!(message(&["--sise=3"]), "unknown program flag --sise; did you mean --size?");
         assert_eq!(message(&["--frobnicate"]), "unknown program flag --frobnicate");
         assert_eq!(message(&["--size"]), "program flag --size needs a value");
-        assert_eq!(
-            message(&["--size=-3"]),
-            "program flag --size: expected a whole number, 0 or more, got \"-3\""
-        );
+        assert_eq!(message(&["--size=-3"]), "program flag --size: expected a whole number, 0 or more, got \"-3\"");
         assert_eq!(message(&["oops"]), "unexpected program argument \"oops\"; program flags begin with `--`");
     }
 }

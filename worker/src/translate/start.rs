@@ -1,0 +1,143 @@
+//! Where a run begins: at the newest complete checkpoint of its own lineage, or fresh.
+
+use coord_io::storage::Storage;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+
+use super::error::TrainError;
+use super::settings::{Settings, differences};
+use super::state::State;
+use crate::checkpoint::{Checkpoints, Complete, Rejected, Search};
+use crate::model::translate::Translate;
+
+/// Names the run that a folder belongs to.
+const LINEAGE_FILE: &str = "lineage.json";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct LineageFile {
+    lineage: String,
+    /// The job that began it.
+    job: String,
+}
+
+/// What the master replica found; all ranks begin with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Beginning {
+    pub lineage: String,
+    /// Name of the manifest to restore.
+    pub manifest: Option<String>,
+    /// For the log.
+    pub lines: Vec<String>,
+    /// The rate that the user gave anew.
+    pub new_rate: Option<f64>,
+}
+
+pub struct Finder<'a> {
+    pub settings: &'a Settings,
+    pub fixed: &'a Map<String, Value>,
+    pub model: &'a Translate,
+    pub job: &'a str,
+    pub numeric_class: &'a str,
+    pub fresh: bool,
+}
+
+impl Finder<'_> {
+    /// Looks in `train_dir`. Call on the master replica only.
+    pub fn find(&self, runtime: &Handle, storage: &Storage) -> Result<Beginning, TrainError> {
+        let lineage = runtime.block_on(self.lineage(storage))?;
+        if let Some(file) = &lineage
+            && self.fresh
+            && file.job != self.job
+        {
+            return self.begin(runtime, storage, "--fresh was given");
+        }
+        let search = Search { lineage: lineage.map(|file| file.lineage), step: None };
+        let checkpoints = Checkpoints::new(storage.clone());
+        let (found, rejected) = runtime.block_on(checkpoints.newest(&search, |found| self.accept(found)))?;
+        match found {
+            Some(found) => self.resume(storage, found, &rejected),
+            None => self.none(runtime, storage, search.lineage, rejected),
+        }
+    }
+
+    async fn lineage(&self, storage: &Storage) -> Result<Option<LineageFile>, TrainError> {
+        let bytes = storage.get_if_there(LINEAGE_FILE).await?;
+        // A file that is not ours says nothing; manifests carry their lineage themselves.
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+
+    /// Other settings are an error of the user and stop the search; a misfit under the same settings is damage.
+    fn accept(&self, found: &Complete) -> Result<(), String> {
+        if !differences(&found.manifest.settings, self.fixed).is_empty() {
+            return Ok(());
+        }
+        State::restore(self.model.layout(), &found.tensors).map(drop)
+    }
+
+    fn resume(&self, storage: &Storage, found: Complete, rejected: &[Rejected]) -> Result<Beginning, TrainError> {
+        let manifest = found.manifest;
+        let mut differences = differences(&manifest.settings, self.fixed);
+        if manifest.numeric_class != self.numeric_class && !self.settings.accept_other_bits {
+            differences.push(format!(
+                "numeric class: saved {}, here {} (--accept_other_bits resumes all the same)",
+                manifest.numeric_class, self.numeric_class
+            ));
+        }
+        if !differences.is_empty() {
+            return Err(TrainError::OtherSettings { url: found.manifest_url, differences });
+        }
+        let given = self.settings.changeable();
+        let mut lines: Vec<String> = rejected.iter().map(|one| format!("passed over checkpoint of {one}")).collect();
+        lines.extend(
+            super::settings::differences(&manifest.settings, &given)
+                .into_iter()
+                .map(|one| format!("changed on resume: {one}")),
+        );
+        let new_rate = (manifest.settings.get("learning_rate") != given.get("learning_rate"))
+            .then_some(self.settings.learning_rate);
+        lines.push(format!(
+            "Reading model parameters from {}",
+            storage.url_of(&format!("{}-{}", manifest.prefix, manifest.step))
+        ));
+        lines.push(format!("resuming at step {}", manifest.step));
+        let name = crate::checkpoint::manifest_name(&manifest.prefix, manifest.step);
+        Ok(Beginning { lineage: manifest.lineage, manifest: Some(name), lines, new_rate })
+    }
+
+    fn none(
+        &self,
+        runtime: &Handle,
+        storage: &Storage,
+        lineage: Option<String>,
+        rejected: Vec<Rejected>,
+    ) -> Result<Beginning, TrainError> {
+        let url = storage.url().to_owned();
+        let rejected: Vec<String> = rejected.iter().map(ToString::to_string).collect();
+        // A fresh run that has not saved yet goes on as itself.
+        if let Some(lineage) = lineage
+            && rejected.is_empty()
+            && !self.settings.resume_required
+        {
+            let lines = vec!["starting at step 0: this run has no checkpoint yet".to_owned()];
+            return Ok(Beginning { lineage, manifest: None, lines, new_rate: None });
+        }
+        if self.settings.resume_required {
+            return Err(TrainError::ResumeRequired { url, rejected });
+        }
+        if !rejected.is_empty() && !self.fresh {
+            return Err(TrainError::NothingComplete { url, rejected });
+        }
+        let left = runtime.block_on(storage.list(""))?.iter().any(|entry| entry.path.ends_with(".safetensors"));
+        let why = if left { "only uncommitted data lies in train_dir" } else { "train_dir holds no checkpoint" };
+        self.begin(runtime, storage, why)
+    }
+
+    fn begin(&self, runtime: &Handle, storage: &Storage, why: &str) -> Result<Beginning, TrainError> {
+        let lineage = uuid::Uuid::new_v4().simple().to_string();
+        let file = LineageFile { lineage: lineage.clone(), job: self.job.to_owned() };
+        let bytes = serde_json::to_vec(&file).expect("two strings are valid JSON");
+        runtime.block_on(storage.put(LINEAGE_FILE, bytes))?;
+        Ok(Beginning { lineage, manifest: None, lines: vec![format!("starting at step 0: {why}")], new_rate: None })
+    }
+}
