@@ -1,1 +1,3 @@
 //! The coordinator node and the `coord` command line.
+
+pub mod cli;

@@ -1,0 +1,73 @@
+//! The tree of commands and the flags that all of them share; each command's own flags stand in its file.
+
+use clap::{Args, Parser, Subcommand};
+
+use super::address::{Address, AddressError};
+use super::printer::Output;
+use super::{cancel, chat, checkpoints, data, delete, describe, list, local, logs, storage, submit, wait, watch, why};
+
+/// A self-hosted training cluster: submit a job with one command, follow it, talk to the model while it trains.
+#[derive(Debug, Parser)]
+#[command(name = "coord", version, disable_help_subcommand = true, after_help = EXIT_STATUSES)]
+pub struct Flags {
+    #[command(flatten)]
+    pub common: CommonFlags,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_STATUSES: &str = "Exit status: 0 done, 1 failed or refused, 2 usage or environment, 3 cancelled, \
+    4 time limit, 5 not found or removed, 130 interrupted.";
+
+#[derive(Debug, Clone, Args)]
+pub struct CommonFlags {
+    /// Coordinator addresses, HOST or HOST:PORT; any member of the cluster will do
+    #[arg(long, global = true, env = "COORD_ADDRESS", default_value = "127.0.0.1:7070", value_name = "A,A,A")]
+    #[arg(hide_env_values = true)]
+    pub address: String,
+    /// How data is written to standard output
+    #[arg(long, global = true, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+impl CommonFlags {
+    pub fn addresses(&self) -> Result<Vec<Address>, AddressError> {
+        Address::parse_list(&self.address)
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Submit a training job
+    Submit(submit::SubmitFlags),
+    /// List jobs, newest first
+    List(list::ListFlags),
+    /// Show everything known about a job
+    Describe(describe::DescribeFlags),
+    /// Ask a job to end
+    Cancel(cancel::CancelFlags),
+    /// Remove a finished job from the list; its id stays taken
+    Delete(delete::DeleteFlags),
+    /// Wait until a job has ended and exit by how it ended
+    Wait(wait::WaitFlags),
+    /// Follow the progress of a job
+    Watch(watch::WatchFlags),
+    /// Say why a job waits, or why it failed
+    Why(why::WhyFlags),
+    /// Print the log of a job
+    Logs(logs::LogsFlags),
+    /// List, verify and compare checkpoints
+    Checkpoints(checkpoints::CheckpointsFlags),
+    /// Talk to a model, also while it trains
+    Chat(chat::ChatFlags),
+    /// List the workers of the cluster
+    Workers,
+    /// List the coordinator nodes
+    Members,
+    /// Look at and copy objects in file, S3, Google and Azure storage
+    Storage(storage::StorageFlags),
+    /// Train on this machine, without a cluster
+    Local(local::LocalFlags),
+    /// Prepare training data
+    Data(data::DataFlags),
+}

@@ -1,0 +1,8 @@
+//! The binary `coord` as users meet it: what it prints, how it exits, and how it behaves when coordinators fail.
+
+mod exits;
+mod fake;
+mod outputs;
+mod retries;
+mod run;
+mod usage;
