@@ -6,25 +6,45 @@ use crate::blocker::Blocker;
 use crate::job::{Job, Replica, Stage};
 use crate::liveness::Liveness;
 use crate::placement::Verdict;
-use crate::schedule;
+use crate::schedule::{self, Verdicts};
 use crate::state::ClusterState;
 
 /// Empty for jobs that run undisturbed, that are over, or that do not exist. Never empty for a waiting job.
 pub fn explain(state: &ClusterState, seen: &Liveness, id: &JobId) -> Vec<Blocker> {
     let Some(job) = state.job(id) else { return Vec::new() };
+    if !job.awaits_placement() {
+        return explain_placed(state, seen, job);
+    }
+    let verdicts = Verdicts::new(state, seen, state.now());
+    let position = schedule::positions(state, [job]).remove(id);
+    explain_with(state, seen, job, &verdicts, position)
+}
+
+/// The same for several jobs of one state, with the work that they share done once.
+pub fn explain_with(
+    state: &ClusterState,
+    seen: &Liveness,
+    job: &Job,
+    verdicts: &Verdicts,
+    position: Option<u32>,
+) -> Vec<Blocker> {
+    let Some(verdict) = verdicts.on(state, job, position) else { return explain_placed(state, seen, job) };
     let mut blockers = Vec::new();
-    if let Some(ending) = job.ending.as_ref().filter(|_| job.phase == Phase::Preparing) {
+    if let Some(ending) = &job.ending {
         blockers.push(Blocker::Interrupted { reason: ending.reason.clone() });
     }
-    match schedule::verdict_on(state, seen, state.now(), id) {
-        Some(Verdict::Place(placement)) => {
+    match verdict {
+        Verdict::Place(placement) => {
             blockers.push(Blocker::BeingPlaced { replicas: placement.workers.len() as u32 });
         }
-        Some(Verdict::Wait(reasons)) => blockers.extend(reasons),
-        None => blockers.extend(of_replicas(job)),
+        Verdict::Wait(reasons) => blockers.extend(reasons),
     }
     blockers.extend(unreachable(state, seen, job));
     blockers
+}
+
+fn explain_placed(state: &ClusterState, seen: &Liveness, job: &Job) -> Vec<Blocker> {
+    of_replicas(job).into_iter().chain(unreachable(state, seen, job)).collect()
 }
 
 fn of_replicas(job: &Job) -> Option<Blocker> {

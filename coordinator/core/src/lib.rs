@@ -5,6 +5,7 @@
 
 pub mod apply;
 pub mod blocker;
+pub mod codec;
 pub mod effect;
 pub mod entry;
 pub mod explain;
@@ -20,6 +21,7 @@ pub mod queue;
 pub mod reply;
 pub mod schedule;
 pub mod state;
+pub mod view;
 pub mod worker;
 
 pub use apply::apply;

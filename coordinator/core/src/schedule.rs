@@ -6,14 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coord_common::{Device, JobId, Millis, Rank, WorkerId};
+use coord_common::{Device, JobId, Millis, Phase, Rank, WorkerId};
 
 use crate::blocker::Blocker;
 use crate::entry::PlaceJob;
-use crate::job::Job;
+use crate::job::{Job, SetAside};
 use crate::liveness::Liveness;
 use crate::placement::{Kind, Placement, Problem, Room, Rooms, Verdict, solve};
+use crate::queue::QueuePlace;
 use crate::state::ClusterState;
+use crate::worker::Worker;
 
 /// All placements that are possible now.
 pub fn placements(state: &ClusterState, seen: &Liveness, now: Millis) -> Vec<PlaceJob> {
@@ -30,12 +32,50 @@ pub fn placements(state: &ClusterState, seen: &Liveness, now: Millis) -> Vec<Pla
     placed
 }
 
-/// What the same pass says of one job; nothing when it does not wait for slots.
-pub fn verdict_on(state: &ClusterState, seen: &Liveness, now: Millis, id: &JobId) -> Option<Verdict> {
-    let wanted = state.job(id).filter(|job| job.awaits_placement())?;
-    let mut pass = Pass::new(state, seen, now);
-    let found = pass.by_ref().find(|(job, _)| job.spec.job == *id).map(|(_, verdict)| verdict);
-    found.or_else(|| pass.behind(wanted))
+/// What one pass says of every job that waits, for people who ask about several of them.
+pub struct Verdicts {
+    found: BTreeMap<JobId, Verdict>,
+    held_for: BTreeMap<Device, JobId>,
+}
+
+impl Verdicts {
+    pub fn new(state: &ClusterState, seen: &Liveness, now: Millis) -> Verdicts {
+        let mut pass = Pass::new(state, seen, now);
+        let found = pass.by_ref().map(|(job, verdict)| (job.spec.job.clone(), verdict)).collect();
+        Verdicts { found, held_for: pass.held_for }
+    }
+
+    /// Nothing when the job does not wait for slots. `position` is its place in the queue of its device, from 1.
+    pub fn on(&self, state: &ClusterState, job: &Job, position: Option<u32>) -> Option<Verdict> {
+        if !job.awaits_placement() {
+            return None;
+        }
+        if let Some(verdict) = self.found.get(&job.spec.job) {
+            return Some(verdict.clone());
+        }
+        // Not reached, because another job of its device holds the queue.
+        let first = self.held_for.get(&job.spec.device)?;
+        let first_is_queued = state.job(first).is_some_and(|first| first.phase == Phase::Queued);
+        let jobs = position.unwrap_or(1).saturating_sub(u32::from(first_is_queued)).max(1);
+        Some(Verdict::Wait(vec![Blocker::Behind { jobs, first: first.clone() }]))
+    }
+}
+
+/// Places of these jobs in the queue of their device, from 1; jobs that are not queued have none.
+pub fn positions<'a>(state: &ClusterState, jobs: impl IntoIterator<Item = &'a Job>) -> BTreeMap<JobId, u32> {
+    let queued = jobs.into_iter().filter(|job| job.phase == Phase::Queued);
+    let mut wanted: BTreeMap<Device, BTreeSet<QueuePlace>> = BTreeMap::new();
+    for job in queued {
+        wanted.entry(job.spec.device).or_default().insert(job.place_in_queue());
+    }
+    let mut positions = BTreeMap::new();
+    for (device, places) in wanted {
+        let Some(last) = places.last() else { continue };
+        let ahead_of_last = state.queue(device).take_while(|place| *place <= last);
+        let found = (1..).zip(ahead_of_last).filter(|(_, place)| places.contains(*place));
+        positions.extend(found.map(|(position, place)| (place.job.clone(), position)));
+    }
+    positions
 }
 
 struct Pass<'a> {
@@ -57,7 +97,7 @@ struct Pass<'a> {
 impl<'a> Pass<'a> {
     fn new(state: &'a ClusterState, seen: &'a Liveness, now: Millis) -> Pass<'a> {
         let takers = || state.workers().filter(|(_, worker)| worker.takes_replicas());
-        let room = |id: &WorkerId, worker: &crate::worker::Worker, free| {
+        let room = |id: &WorkerId, worker: &Worker, free| {
             let registration = &worker.registration;
             let kind = Kind { device: registration.device, class: registration.numeric_class.clone() };
             Room { worker: id.clone(), kind, free }
@@ -186,7 +226,7 @@ impl<'a> Pass<'a> {
 
     fn set_aside(&self, job: &Job) -> Vec<Blocker> {
         let still = job.set_aside.iter().filter(|(_, aside)| aside.until > self.now);
-        let blocker = |(worker, aside): (&WorkerId, &crate::job::SetAside)| Blocker::SetAside {
+        let blocker = |(worker, aside): (&WorkerId, &SetAside)| Blocker::SetAside {
             worker: worker.clone(),
             until: aside.until,
             reason: aside.reason.clone(),
@@ -213,16 +253,6 @@ impl<'a> Pass<'a> {
             other => other,
         };
         blockers.into_iter().map(replace).collect()
-    }
-
-    /// The job was not reached because another one of its device waits.
-    fn behind(&self, job: &Job) -> Option<Verdict> {
-        let first = self.held_for.get(&job.spec.device)?;
-        let place = job.place_in_queue();
-        let jobs = 1 + self.state.queue(job.spec.device).take_while(|other| **other < place).count();
-        let head_is_queued = self.state.queue(job.spec.device).any(|other| other.job == *first);
-        let jobs = (jobs - usize::from(head_is_queued)) as u32;
-        Some(Verdict::Wait(vec![Blocker::Behind { jobs, first: first.clone() }]))
     }
 }
 

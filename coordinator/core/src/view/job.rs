@@ -1,0 +1,83 @@
+//! One job with everything that is known of it.
+
+use coord_common::convert::{checkpoint_to_wire, phase_to_wire, progress_to_wire, spec_to_wire};
+use coord_common::exit_rule::{Cause, Judgement, judge};
+use coord_common::{JobId, Millis, Rank, replica_name};
+use coord_proto::v1;
+
+use crate::blocker::Blocker;
+use crate::codec::{failure_to_wire, interruption_to_wire};
+use crate::explain::explain;
+use crate::job::{End, Job, Replica, Stage};
+use crate::liveness::Liveness;
+use crate::schedule;
+use crate::state::ClusterState;
+
+pub fn job(state: &ClusterState, seen: &Liveness, id: &JobId) -> Option<v1::Job> {
+    let job = state.job(id)?;
+    let position = schedule::positions(state, [job]).remove(id);
+    Some(message(state, seen, job, explain(state, seen, id), position))
+}
+
+pub(super) fn message(
+    state: &ClusterState,
+    seen: &Liveness,
+    job: &Job,
+    blockers: Vec<Blocker>,
+    position: Option<u32>,
+) -> v1::Job {
+    let at_millis = state.now().0;
+    let reason =
+        |blocker: Blocker| v1::Reason { code: blocker.code().to_owned(), text: blocker.to_string(), at_millis };
+    v1::Job {
+        spec: Some(spec_to_wire(&job.spec)),
+        phase: phase_to_wire(job.phase).into(),
+        reasons: blockers.into_iter().map(reason).collect(),
+        created_millis: job.created.0,
+        started_millis: job.started.map_or(0, |time: Millis| time.0),
+        ended_millis: job.ended.map_or(0, |time: Millis| time.0),
+        generation: job.generation.0,
+        replicas: job.ranks().map(|(rank, replica)| replica_message(state, seen, job, rank, replica)).collect(),
+        progress: seen.progress.get(&job.spec.job).map(progress_to_wire),
+        checkpoints: job.checkpoints.iter().map(checkpoint_to_wire).collect(),
+        interruptions: job.interruptions.iter().map(interruption_to_wire).collect(),
+        failure: job.failure.as_ref().map(failure_to_wire),
+        restarts: job.restarts,
+        queue_position: position.unwrap_or(0),
+        job_dir: job.job_dir.clone(),
+        ended_by: job.cancelled_by.map_or(String::new(), |by| by.as_str().to_owned()),
+    }
+}
+
+fn replica_message(state: &ClusterState, seen: &Liveness, job: &Job, rank: Rank, replica: &Replica) -> v1::Replica {
+    let told = seen.progress.get(&job.spec.job).and_then(|progress| progress.samples_by_rank.get(rank.index()));
+    let samples = match &replica.stage {
+        Stage::Ended { end: End::Exited(report), .. } => report.samples,
+        Stage::Ended { .. } | Stage::Launching | Stage::Ready | Stage::Running => told.copied().unwrap_or(0),
+    };
+    v1::Replica {
+        rank: rank.0,
+        name: replica_name(rank),
+        worker: replica.worker.to_string(),
+        worker_name: state.worker(&replica.worker).map_or(String::new(), |worker| worker.registration.name.clone()),
+        generation: job.generation.0,
+        state: replica.stage.as_str().to_owned(),
+        samples,
+        outcome: replica.outcome(),
+        consequence: is_consequence(job, rank, replica),
+    }
+}
+
+/// It ended badly, and another replica's end explains that.
+fn is_consequence(job: &Job, rank: Rank, replica: &Replica) -> bool {
+    let Stage::Ended { end, .. } = &replica.stage else { return false };
+    if let End::Exited(report) = end {
+        match report.exit.cause {
+            Cause::PeerLost => return true,
+            _ if judge(&report.exit) == Judgement::Success => return false,
+            _ => {}
+        }
+    }
+    let first = job.ending.as_ref().and_then(|ending| ending.first);
+    first.is_some_and(|first| first != rank)
+}
