@@ -1,0 +1,4 @@
+//! Raft as a whole, in memory and on disk.
+
+mod cluster;
+mod disk_log;
