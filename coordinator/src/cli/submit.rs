@@ -85,7 +85,7 @@ struct Settings {
 impl Settings {
     fn check(flags: SubmitFlags, session: &Session) -> Result<Self, Problem> {
         let name = if flags.unique {
-            flags.job + &text::unique_suffix(jiff::Timestamp::now(), &session.zone)
+            flags.job + text::unique_suffix(jiff::Timestamp::now(), &session.zone).as_str()
         } else {
             flags.job
         };

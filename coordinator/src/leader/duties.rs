@@ -1,0 +1,85 @@
+//! The leader's decisions: after each change and every 200 ms, what `plan` says is proposed.
+
+use std::time::Duration;
+
+use coordinator_core::{Command, Reply, plan};
+
+use super::Leader;
+
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// One loop per node; it decides only while this node leads.
+pub(super) async fn run(leader: Leader) {
+    let handle = leader.handle().clone();
+    let mut views = handle.views();
+    let mut ticks = tokio::time::interval(INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut term_begun = 0;
+    loop {
+        tokio::select! {
+            changed = views.changed() => if changed.is_err() { return },
+            _ = ticks.tick() => {}
+        }
+        let raft = views.borrow_and_update().raft;
+        if !raft.leads {
+            term_begun = 0;
+            continue;
+        }
+        if term_begun != raft.term {
+            // Everything that earlier leaders committed must be applied before the first decision.
+            if handle.barrier().await.is_err() {
+                continue;
+            }
+            leader.agents().begin(leader.now(), leader.policy());
+            term_begun = raft.term;
+        }
+        let commands = handle.peek(|state| {
+            let mut agents = leader.agents();
+            agents.liveness.progress.retain(|job, _| state.job(job).is_some());
+            plan(state, &agents.liveness, leader.now())
+        });
+        if commands.is_empty() {
+            continue;
+        }
+        if !propose(&leader, commands).await {
+            // A plan that was refused would be made again at once: the next one waits for the tick.
+            ticks.tick().await;
+        }
+    }
+}
+
+/// True if all commands had their effect.
+async fn propose(leader: &Leader, commands: Vec<Command>) -> bool {
+    let mut answers = Vec::with_capacity(commands.len());
+    for command in commands {
+        let command = with_secret(command);
+        tracing::debug!(?command, "decision");
+        match leader.handle().enqueue(command).await {
+            Ok(answer) => answers.push(answer),
+            Err(_) => return false,
+        }
+    }
+    let mut all = true;
+    for answer in answers {
+        match answer.await {
+            Ok(Reply::Rejected(rejection)) => {
+                tracing::debug!(code = rejection.code, reason = %rejection, "decision refused");
+                all = false;
+            }
+            Ok(Reply::Ignored { .. }) | Err(_) => all = false,
+            Ok(Reply::Done | Reply::Submitted { .. } | Reply::Cancelled { .. }) => {}
+        }
+    }
+    all
+}
+
+/// `plan` knows no randomness: the secret that opens connections between the replicas of a generation is made here.
+fn with_secret(command: Command) -> Command {
+    match command {
+        Command::PlaceJob(mut place) => {
+            place.secret = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+            Command::PlaceJob(place)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,205 @@
+//! One node over real gRPC with a scripted agent: a job's life, retries, restarts, logs, metrics.
+
+mod support;
+
+use coord_proto::v1;
+use coord_proto::v1::Phase;
+use coordinator::rpc::status::detail_of;
+use support::{Agent, describe, jobs, lone_node, submit, wait_for_phase, within};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const STORED: &[u8] = b"2026-01-02T03:04:05.000Z\tO\tfirst\n2026-01-02T03:04:06.000Z\tE\tsecond\n";
+
+#[tokio::test]
+async fn a_job_lives_from_submit_to_succeeded() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    let mut client = jobs(&server).await;
+    let submitted = client.submit_job(submit("r1", "chat")).await.expect("submit").into_inner().job.expect("a job");
+    assert_eq!(submitted.phase(), Phase::Queued);
+    assert_eq!(submitted.job_dir, format!("file://{}/storage/jobs/chat", folder.path().display()));
+
+    let mut agent = Agent::attach(server.address(), "w1", 2).await;
+    let launch = agent.expect_launch().await;
+    let key = launch.key.expect("a key");
+    assert_eq!((key.job.as_str(), key.generation, key.rank), ("chat", 1, 0));
+    assert_eq!(launch.secret.len(), 64);
+    agent.ready(&key).await;
+    let rendezvous = agent.expect_rendezvous().await;
+    assert_eq!(rendezvous.endpoints, ["127.0.0.1:9000"]);
+    agent.running(&key).await;
+    let running = wait_for_phase(&mut client, "chat", Phase::Running).await;
+    assert_eq!(running.replicas.len(), 1);
+    agent.exited(&key, "done", 0).await;
+    let ended = wait_for_phase(&mut client, "chat", Phase::Succeeded).await;
+    assert_eq!(ended.replicas[0].outcome, "exit 0");
+    server.stop().await;
+}
+
+/// RPC-07.
+#[tokio::test]
+async fn a_submit_that_is_sent_again_is_the_same_job() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    let mut client = jobs(&server).await;
+    for _ in 0..3 {
+        client.submit_job(submit("r1", "chat")).await.expect("submit");
+    }
+    let refused = client.submit_job(submit("r2", "chat")).await.expect_err("the id is taken");
+    assert_eq!(refused.code(), tonic::Code::AlreadyExists);
+    assert_eq!(detail_of(&refused).expect("a detail").code, "job_exists");
+    let listed = client.list_jobs(v1::ListJobsRequest::default()).await.expect("list").into_inner();
+    assert_eq!(listed.jobs.len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_bad_job_id_is_refused_with_a_better_one() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    let refused = jobs(&server).await.submit_job(submit("r1", "my-job")).await.expect_err("refused");
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+    assert_eq!(detail_of(&refused).expect("a detail").hint, "use `my_job`");
+    let missing = jobs(&server).await.describe_job(v1::DescribeJobRequest { job: "none".to_owned() }).await;
+    let missing = missing.expect_err("no such job");
+    assert_eq!(
+        (missing.code(), detail_of(&missing).expect("a detail").code.as_str()),
+        (tonic::Code::NotFound, "no_such_job")
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_restart_keeps_jobs_and_goes_on_with_them() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    let mut client = jobs(&server).await;
+    client.submit_job(submit("r1", "chat")).await.expect("submit");
+    client.submit_job(submit("r2", "other")).await.expect("submit");
+    client.cancel_job(v1::CancelJobRequest { job: "other".to_owned() }).await.expect("cancel");
+    let before = describe(&mut client, "other").await;
+    server.stop().await;
+
+    let server = lone_node(folder.path()).await;
+    let mut client = jobs(&server).await;
+    assert_eq!(describe(&mut client, "other").await, before);
+    let mut agent = Agent::attach(server.address(), "w1", 1).await;
+    assert_eq!(agent.expect_launch().await.key.expect("a key").job, "chat");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_process_on_the_same_data_directory_is_refused() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    let second = coordinator::server::Server::start(&support::settings(folder.path(), |_| ()), listener).await;
+    let Err(error) = second else { panic!("two nodes on one directory") };
+    assert!(error.to_string().contains("is in use by another process"), "{error}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn logs_come_from_the_agent_then_from_storage_and_end_with_the_job() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    let mut client = jobs(&server).await;
+    client.submit_job(submit("r1", "chat")).await.expect("submit");
+    let mut agent = Agent::attach(server.address(), "w1", 1).await;
+    let key = agent.expect_launch().await.key.expect("a key");
+    agent.ready(&key).await;
+    agent.expect_rendezvous().await;
+    agent.running(&key).await;
+    wait_for_phase(&mut client, "chat", Phase::Running).await;
+
+    let request = v1::ReadLogsRequest {
+        job: "chat".to_owned(),
+        task: "master-replica-0".to_owned(),
+        follow: true,
+        from: Vec::new(),
+    };
+    let mut stream = client.read_logs(request.clone()).await.expect("read").into_inner();
+    agent.answer_log(&STORED[..33], false).await;
+    let first = within("a line", stream.message()).await.expect("no error").expect("a message");
+    assert_eq!(first.lines.len(), 1);
+    let next = first.lines[0].next.clone().expect("a position");
+    assert_eq!((next.attempt, next.position), (1, 33));
+    drop(stream);
+
+    // The agent pushes, the replica ends, and the agent goes away for good.
+    let chunk = folder.path().join("storage/jobs/chat/logs/master-replica-0/1/00000000000000000000.log");
+    std::fs::create_dir_all(chunk.parent().expect("a folder")).expect("create");
+    std::fs::write(&chunk, STORED).expect("write");
+    agent.exited(&key, "done", 0).await;
+    wait_for_phase(&mut client, "chat", Phase::Succeeded).await;
+    drop(agent);
+
+    // Not followed: the log ends where storage does, and a remark says that more may exist.
+    let request = v1::ReadLogsRequest { from: vec![next], follow: false, ..request };
+    let mut stream = client.read_logs(request).await.expect("read").into_inner();
+    let mut lines = Vec::new();
+    while let Some(message) = within("a message", stream.message()).await.expect("no error") {
+        lines.extend(message.lines.into_iter().map(|line| (line.severity, line.text)));
+        assert_eq!(message.phase, i32::from(Phase::Succeeded));
+    }
+    assert_eq!(lines, [("ERROR".to_owned(), "second".to_owned())]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_followed_log_ends_with_a_job_that_ended_before() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    let mut client = jobs(&server).await;
+    client.submit_job(submit("r1", "chat")).await.expect("submit");
+    client.cancel_job(v1::CancelJobRequest { job: "chat".to_owned() }).await.expect("cancel");
+    let request = v1::ReadLogsRequest { job: "chat".to_owned(), follow: true, ..v1::ReadLogsRequest::default() };
+    let mut stream = client.read_logs(request).await.expect("read").into_inner();
+    let mut lines = 0;
+    let last = loop {
+        let message = within("a message", stream.message()).await.expect("no error").expect("an end is said");
+        lines += message.lines.len();
+        if message.ended {
+            break message;
+        }
+    };
+    assert!(lines > 0, "the platform's own lines are there");
+    assert_eq!((last.phase(), last.ended_by.as_str()), (Phase::Cancelled, "user"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn metrics_and_readiness_tell_of_jobs_and_workers() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    let mut client = jobs(&server).await;
+    client.submit_job(submit("r1", "chat")).await.expect("submit");
+    let mut agent = Agent::attach(server.address(), "w1", 3).await;
+    agent.expect_launch().await;
+    let page = get(server.http_address(), "/metrics").await;
+    for line in [
+        "coord_jobs{phase=\"PREPARING\"} 1",
+        "coord_jobs{phase=\"FAILED\"} 0",
+        "coord_queue_length 0",
+        "coord_slots{state=\"total\"} 3",
+        "coord_slots{state=\"free\"} 2",
+        "coord_workers{state=\"connected\"} 1",
+        "coord_raft_is_leader 1",
+        "coord_invariant_violations 0",
+        "# TYPE coord_jobs gauge",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in\n{page}");
+    }
+    assert!(get(server.http_address(), "/readyz").await.ends_with("ready\n"));
+    server.stop().await;
+}
+
+async fn get(address: std::net::SocketAddr, path: &str) -> String {
+    let mut stream = tokio::net::TcpStream::connect(address).await.expect("connect");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("send");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("receive");
+    answer
+}
