@@ -1,7 +1,9 @@
 //! One micro-batch of a bucket, laid out for the model.
 
+use serde::Serialize;
+
 /// Time-major: position `t` of sample `r` lies at `t * rows + r`.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct MicroBatch {
     pub bucket: usize,
     /// Samples; may be 0.

@@ -53,6 +53,8 @@ pub fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
+// The f64 functions below do without fused operations: outside of a kernel these are calls on many processors.
+
 /// Natural logarithm of a positive, finite, normal number; error below 2 units in the last place of an f64.
 pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -65,7 +67,7 @@ pub fn ln(x: f64) -> f64 {
     let exponent = exponent as f64;
     // ln 2 in two parts; products of the first with an exponent are exact.
     let (high, low) = (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10);
-    exponent.mul_add(high, exponent.mul_add(low, ln_of_ratio(mantissa - 1.0, mantissa + 1.0)))
+    exponent * high + (exponent * low + ln_of_ratio(mantissa - 1.0, mantissa + 1.0))
 }
 
 /// ln((b + a) / (b - a)) = 2 artanh(a / b) for |a / b| <= 1/3, exact to the last places however small a is.
@@ -74,19 +76,19 @@ pub fn ln_of_ratio(a: f64, b: f64) -> f64 {
     let square = z * z;
     let mut sum = 0.0;
     for n in (1..18).rev() {
-        sum = square.mul_add(sum, 1.0 / f64::from(2 * n + 1));
+        sum = square * sum + 1.0 / f64::from(2 * n + 1);
     }
-    2.0 * (z * square).mul_add(sum, z)
+    2.0 * (z * square * sum + z)
 }
 
 /// exp in f64, for |x| <= 700.
 pub fn exp_f64(x: f64) -> f64 {
     let n = (x * std::f64::consts::LOG2_E).round_ties_even();
     let (high, low) = (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10);
-    let r = n.mul_add(-low, n.mul_add(-high, x));
+    let r = (x - n * high) - n * low;
     let mut sum = 1.0;
     for divisor in (1..14).rev() {
-        sum = (r / f64::from(divisor)).mul_add(sum, 1.0);
+        sum = r * sum * (1.0 / f64::from(divisor)) + 1.0;
     }
     sum * f64::from_bits(((n as i64 + 1023) as u64) << 52)
 }

@@ -2,6 +2,7 @@
 
 pub mod attention;
 pub mod decoder;
+pub mod dump;
 pub mod elementwise;
 pub mod encoder;
 pub mod gemm;

@@ -7,6 +7,7 @@ use candle_core::{D, DType, Device, Result, Tensor, Var};
 use super::negatives::Negatives;
 use super::translate::TranslateConfig;
 use crate::data::batch::MicroBatch;
+use crate::random::{Keyed, Purpose};
 use crate::train::gradient::Gradient;
 use crate::train::params::{GradientKind, Params};
 
@@ -224,4 +225,19 @@ pub fn micro_batch(pairs: &[(Vec<u32>, Vec<u32>)], source_len: usize, target_len
         }
     }
     batch
+}
+
+/// Pairs of uneven lengths; the second source is empty, the third target too.
+pub fn random_pairs(rows: usize, salt: u64, config: &TranslateConfig) -> Vec<(Vec<u32>, Vec<u32>)> {
+    let numbers = Keyed::new(salt, Purpose::Split, 0, 0);
+    let words = |start: u64, length: u64, vocabulary: usize| -> Vec<u32> {
+        (0..length).map(|i| 3 + numbers.below(start + i, vocabulary as u64 - 3) as u32).collect()
+    };
+    (0..rows as u64)
+        .map(|row| {
+            let source = if row == 1 { 0 } else { 1 + (row + salt) % 4 };
+            let target = if row == 2 { 0 } else { 1 + (row * 3 + salt) % 5 };
+            (words(row * 100, source, config.from_vocab), words(row * 100 + 50, target, config.to_vocab))
+        })
+        .collect()
 }

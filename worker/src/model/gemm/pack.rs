@@ -156,13 +156,26 @@ fn transpose(sources: &[&[f32]; 16], width: usize, lines: &mut [Line]) {
 
 /// The transposed left operand: tiles of `tile` columns of `rows`, k from row to row, the last tile filled with zeros.
 pub(super) fn pack_tiles(rows: Rows<'_>, tile: usize, out: &mut Vec<f32>) {
-    let tiles = rows.width.div_ceil(tile);
-    out.clear();
-    out.resize(tiles * rows.count * tile, 0.0);
+    match tile {
+        4 => pack_tiles_of::<4>(rows, out),
+        6 => pack_tiles_of::<6>(rows, out),
+        8 => pack_tiles_of::<8>(rows, out),
+        other => unreachable!("no kernel has tiles of {other} rows"),
+    }
+}
+
+fn pack_tiles_of<const TILE: usize>(rows: Rows<'_>, out: &mut Vec<f32>) {
+    out.resize(rows.width.div_ceil(TILE) * rows.count * TILE, 0.0);
+    let (out, _) = out.as_chunks_mut::<TILE>();
     for k in 0..rows.count {
-        for (index, chunk) in rows.row(k).chunks(tile).enumerate() {
-            let start = (index * rows.count + k) * tile;
-            out[start..start + chunk.len()].copy_from_slice(chunk);
+        let (whole, rest) = rows.row(k).as_chunks::<TILE>();
+        for (index, chunk) in whole.iter().enumerate() {
+            out[index * rows.count + k] = *chunk;
+        }
+        if !rest.is_empty() {
+            let last = &mut out[whole.len() * rows.count + k];
+            last.fill(0.0);
+            last[..rest.len()].copy_from_slice(rest);
         }
     }
 }

@@ -2,30 +2,14 @@
 
 use super::*;
 use crate::model::instructions::Instructions;
-use crate::model::reference::{Reference, in_full, micro_batch};
-use crate::random::{Keyed, Purpose};
+use crate::model::reference::{Reference, in_full, micro_batch, random_pairs};
 
 fn config(samples: usize, layers: usize, attend_to_padding: bool) -> TranslateConfig {
     TranslateConfig { from_vocab: 23, to_vocab: 29, size: 20, layers, samples, attend_to_padding }
 }
 
-/// Pairs of uneven lengths; the second source is empty, the third target too.
-fn pairs(rows: usize, salt: u64, config: &TranslateConfig) -> Vec<(Vec<u32>, Vec<u32>)> {
-    let numbers = Keyed::new(salt, Purpose::Split, 0, 0);
-    let words = |start: u64, length: u64, vocabulary: usize| -> Vec<u32> {
-        (0..length).map(|i| 3 + numbers.below(start + i, vocabulary as u64 - 3) as u32).collect()
-    };
-    (0..rows as u64)
-        .map(|row| {
-            let source = if row == 1 { 0 } else { 1 + (row + salt) % 4 };
-            let target = if row == 2 { 0 } else { 1 + (row * 3 + salt) % 5 };
-            (words(row * 100, source, config.from_vocab), words(row * 100 + 50, target, config.to_vocab))
-        })
-        .collect()
-}
-
 fn batch(rows: usize, salt: u64, config: &TranslateConfig) -> MicroBatch {
-    micro_batch(&pairs(rows, salt, config), 5, 9)
+    micro_batch(&random_pairs(rows, salt, config), 5, 9)
 }
 
 /// Larger weights than at the start, so that every part matters.
@@ -165,7 +149,7 @@ fn the_loss_of_a_sample_does_not_depend_on_the_other_rows() {
         let params = params(&model);
         let prepared = model.prepare(&params);
         let negatives = model.negatives(11, 4, 9);
-        let pairs = pairs(7, 5, &config);
+        let pairs = random_pairs(7, 5, &config);
         let mut workspace = Workspace::default();
         let mut losses = |pairs: &[(Vec<u32>, Vec<u32>)]| {
             let batch = micro_batch(pairs, 5, 9);
@@ -201,7 +185,7 @@ fn greedy_answers_are_the_likeliest_words_and_the_same_in_any_company() {
         let params = params(&model);
         let prepared = model.prepare(&params);
         let reference = Reference::new(&config, &params).unwrap();
-        let sources: Vec<Vec<u32>> = pairs(16, 7, &config).into_iter().map(|pair| pair.0).collect();
+        let sources: Vec<Vec<u32>> = random_pairs(16, 7, &config).into_iter().map(|pair| pair.0).collect();
         let views: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
         let mut workspace = Workspace::default();
         let together = model.greedy_batch(&params, &prepared, &views, (5, 9), &mut workspace);
