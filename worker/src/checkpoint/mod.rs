@@ -2,6 +2,7 @@
 
 mod digest;
 mod find;
+mod locate;
 mod manifest;
 mod retention;
 mod save;
@@ -9,6 +10,7 @@ mod tensors;
 
 pub use digest::state_digest;
 pub use find::{Checkpoints, Complete, Rejected, Search};
+pub use locate::locate;
 pub use manifest::{FileEntry, Manifest, manifest_name, parse_manifest_name};
 pub use retention::{KEEP_NEWEST, Retention};
 pub use save::{Saved, Snapshot, save};

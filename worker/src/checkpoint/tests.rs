@@ -188,5 +188,6 @@ fn only_manifest_names_are_read_as_manifests() {
     assert_eq!(parse_manifest_name("translate.ckpt-200.json"), Some(("translate.ckpt", 200)));
     assert_eq!(parse_manifest_name("translate.ckpt-0200.json"), None);
     assert_eq!(parse_manifest_name("result.json"), None);
+    assert_eq!(parse_manifest_name("below/translate.ckpt-200.json"), None);
     assert_eq!(parse_manifest_name("notes-3.json"), None);
 }

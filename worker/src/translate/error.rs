@@ -53,8 +53,8 @@ impl TrainError {
             Self::Data(_) => "data",
             Self::Storage(_) | Self::Checkpoint(_) | Self::LastSave { .. } => "storage",
             Self::Collective(_) | Self::Master { .. } => "peer_lost",
-            Self::NotFinite { .. } | Self::WeightsNotFinite { .. } => "numeric",
-            Self::RanksDisagree { .. } => "state",
+            Self::NotFinite { .. } | Self::WeightsNotFinite { .. } => "user_error",
+            Self::RanksDisagree { .. } => "numeric",
         }
     }
 

@@ -1,11 +1,13 @@
 //! The translate trainer: a sequence-to-sequence model from pairs of text lines, as the old `translate.py`.
 
+pub mod decode;
 pub mod error;
 mod evaluate;
 pub mod flags;
 mod lines;
 pub mod observer;
 pub mod recipe;
+pub mod self_test;
 pub mod settings;
 pub mod setup;
 mod start;

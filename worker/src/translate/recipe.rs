@@ -20,9 +20,10 @@ use super::state::State;
 use super::step::Stepper;
 use crate::checkpoint::{Saved, Snapshot, state_digest};
 use crate::collective::Collective;
+use crate::data::batch::MicroBatch;
 use crate::data::evaluation::Extent;
-use crate::data::order::Order;
-use crate::model::translate::{Prepared, Workspace};
+use crate::data::feed::{Feed, FeedSettings};
+use crate::model::translate::Workspace;
 use crate::train::note::{self, Note};
 use crate::train::optimizer::{clip, descend};
 use crate::train::saver::{SaveEvents, Saver};
@@ -87,8 +88,14 @@ pub fn train(
         set_up(settings, context, runtime, collective, observer.as_ref())?;
     let micro_batches = context.micro_batches;
     let share: Range<u32> = shares(micro_batches, collective.world_size())[collective.rank() as usize].clone();
-    let stepper = Stepper::new(micro_batches, share.clone(), settings.batch_size, context.threads);
-    let mut order = Order::new(settings.seed, settings.batch_size, pairs.sizes(), settings.drawing);
+    let stepper = Stepper::new(micro_batches, share.clone(), context.threads);
+    let feed_settings = FeedSettings {
+        seed: settings.seed,
+        batch_size: settings.batch_size,
+        micro_batches: micro_batches as usize,
+        drawing: settings.drawing,
+    };
+    let mut feed = Feed::new(pairs, feed_settings);
     let master = collective.rank() == 0;
     let run = Run { settings, context, storage: &storage, lineage: &lineage, saved: &settings_saved, observer };
     let saver = master.then(|| run.saver(runtime));
@@ -107,9 +114,10 @@ pub fn train(
     }
     observer.started(state.step, share);
     loop {
-        let batch = order.batch_of(state.step);
-        let own = stepper.micro_batches_of(&pairs, &batch, stepper.owned.clone());
-        let negatives = model.negatives(settings.seed, state.step, pairs.buckets[batch.bucket].shape().target);
+        let step = state.step;
+        let own: Vec<(u32, MicroBatch)> =
+            stepper.owned.clone().map(|micro| (micro, feed.micro_batch(step, micro as usize))).collect();
+        let negatives = model.negatives(settings.seed, step, own[0].1.target_len);
         let (parts, leaves) = stepper.gradients(&model, &state.params, &prepared, &own, &negatives);
         let note = Note { leaves, stop: observer.stop_requested() };
         let reduced = collective.reduce(micro_batches, parts, note.encode())?;
@@ -128,6 +136,8 @@ pub fn train(
             state.bad_steps += 1;
         }
         state.step += 1;
+        pace.steps += 1;
+        pace.tokens += sums.tokens;
         stop |= notes.iter().any(|note| note.stop);
         let done = settings.steps > 0 && state.step >= settings.steps;
 
@@ -138,11 +148,14 @@ pub fn train(
             }
         }
         let mut patience_out = false;
-        if done || state.step.is_multiple_of(settings.steps_per_checkpoint) {
+        let interval_ends = state.step.is_multiple_of(settings.steps_per_checkpoint);
+        if done || interval_ends {
             let mean = state.schedule.mean();
             let line = lines::interval(state.step, state.schedule.rate, pace.seconds_per_step(), mean);
             run.say(master, &line);
-            if state.schedule.end_interval(settings.decay_factor, settings.rate_floor) {
+            // The end of a run inside an interval leaves the state as it is, so that more steps later give the same bits
+            // as one longer run.
+            if interval_ends && state.schedule.end_interval(settings.decay_factor, settings.rate_floor) {
                 run.say(master, &format!("learning rate decays to {:.4}", state.schedule.rate));
             }
             // Evaluated before the save, because patience is part of the state; the lines keep their old order.
@@ -157,7 +170,7 @@ pub fn train(
                 };
                 evaluate(&model, &state.params, &prepared, &dev, extent, settings.seed, collective, &mut workspace)?
             };
-            if let (Some(loss), true) = (evaluation.mean, settings.patience > 0) {
+            if let (Some(loss), true) = (evaluation.mean, interval_ends && settings.patience > 0) {
                 state.patience.observe(loss);
                 patience_out = state.patience.stale >= settings.patience;
             }
@@ -171,9 +184,6 @@ pub fn train(
             }
             run.evaluated(master, &evaluation, &state);
             pace = Pace::new();
-        } else {
-            pace.steps += 1;
-            pace.tokens += sums.tokens;
         }
 
         // ---- diagnostics below ----
@@ -190,7 +200,7 @@ pub fn train(
                 learning_rate: state.schedule.rate,
                 tokens_per_second: pace.tokens as f64 / pace.begun.elapsed().as_secs_f64().max(1e-9),
                 seconds_per_step: pace.seconds_per_step(),
-                steps_per_epoch: order.steps_per_epoch(),
+                steps_per_epoch: feed.steps_per_epoch(),
                 samples_by_rank: samples_by_rank.clone(),
                 ..Progress::default()
             });

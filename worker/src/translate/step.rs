@@ -6,9 +6,6 @@ use std::sync::PoisonError;
 
 use crate::collective::Part;
 use crate::data::batch::MicroBatch;
-use crate::data::micro_batch::places_of;
-use crate::data::order::Batch;
-use crate::data::pairs::Pairs;
 use crate::model::negatives::Negatives;
 use crate::model::translate::{Prepared, Translate, Workspace};
 use crate::train::accumulate::Accumulator;
@@ -19,25 +16,13 @@ use crate::train::params::Params;
 pub struct Stepper {
     pub micro_batches: u32,
     pub owned: Range<u32>,
-    batch_size: usize,
     workspaces: Vec<Mutex<Workspace>>,
 }
 
 impl Stepper {
-    pub fn new(micro_batches: u32, owned: Range<u32>, batch_size: usize, threads: usize) -> Self {
+    pub fn new(micro_batches: u32, owned: Range<u32>, threads: usize) -> Self {
         let workspaces = (0..threads.clamp(1, owned.len())).map(|_| Mutex::default()).collect();
-        Self { micro_batches, owned, batch_size, workspaces }
-    }
-
-    /// The micro-batches of this rank, in order.
-    pub fn micro_batches_of(&self, pairs: &Pairs, batch: &Batch, owned: Range<u32>) -> Vec<(u32, MicroBatch)> {
-        owned
-            .map(|micro| {
-                let places = places_of(micro as usize, self.micro_batches as usize, self.batch_size, batch.pairs.len());
-                let chosen = &batch.pairs[places];
-                (micro, MicroBatch::build(batch.bucket, &pairs.buckets[batch.bucket], chosen))
-            })
-            .collect()
+        Self { micro_batches, owned, workspaces }
     }
 
     /// Sums over the largest subtrees of this rank, and the leaves' own figures. How the micro-batches are spread over

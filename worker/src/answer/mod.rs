@@ -1,0 +1,230 @@
+//! Answers from the newest complete checkpoint; never from unset weights.
+
+use coord_io::storage::StorageError;
+use thiserror::Error;
+use tokio::runtime::Handle;
+
+use crate::checkpoint::{CheckpointError, Checkpoints, Complete, Rejected, Search, locate};
+use crate::data::buckets::{BucketShape, TRANSLATE_BUCKETS};
+use crate::data::error::DataError;
+use crate::data::files::{file_name, join};
+use crate::data::vocabulary::Vocabulary;
+use crate::files::StoredFiles;
+use crate::model::translate::{Prepared, Translate, TranslateConfig, Workspace};
+use crate::train::params::Params;
+use crate::translate::state::restore_params;
+
+#[derive(Debug, Error)]
+pub enum AnswerError {
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error(transparent)]
+    Data(#[from] DataError),
+    #[error("checkpoint {url}: {what}")]
+    Settings { url: String, what: String },
+    #[error("vocabulary {url} has digest {got}, the checkpoint was trained with {expected}")]
+    OtherVocabulary { url: String, got: String, expected: String },
+}
+
+impl From<StorageError> for AnswerError {
+    fn from(error: StorageError) -> Self {
+        Self::Checkpoint(error.into())
+    }
+}
+
+impl AnswerError {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Checkpoint(CheckpointError::None { .. }) => {
+                Some("train until the first checkpoint; answers never come from unset weights".to_owned())
+            }
+            Self::Checkpoint(CheckpointError::Storage(error)) => error.hint(),
+            Self::Data(DataError::VocabularyMissing { .. }) | Self::OtherVocabulary { .. } => {
+                Some("--data_dir names the folder that holds the training's own vocabularies".to_owned())
+            }
+            Self::Data(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+/// Where the checkpoints and words are.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub url: String,
+    pub at: Option<u64>,
+    pub data_dir: Option<String>,
+}
+
+struct Loaded {
+    step: u64,
+    manifest_digest: String,
+    model: Translate,
+    params: Params,
+    prepared: Prepared,
+    source: Vocabulary,
+    target: Vocabulary,
+}
+
+/// Holds one checkpoint; looks for a newer one before each answer.
+pub struct Answerer {
+    runtime: Handle,
+    place: Place,
+    checkpoints: Checkpoints,
+    loaded: Loaded,
+    workspace: Workspace,
+    notes: Vec<String>,
+    /// What was passed over already, so that it is said once.
+    rejected: Vec<Rejected>,
+}
+
+impl Answerer {
+    pub fn open(runtime: Handle, place: Place) -> Result<Self, AnswerError> {
+        let checkpoints = runtime.block_on(locate(&place.url))?;
+        let (found, rejected) = newest(&runtime, &checkpoints, place.at)?;
+        let Some(found) = found else {
+            let url = checkpoints.storage().url().to_owned();
+            return Err(match place.at {
+                Some(step) if rejected.is_empty() => CheckpointError::NoSuchStep { step, url }.into(),
+                _ => CheckpointError::AllRejected { url, rejected }.into(),
+            });
+        };
+        let loaded = load(&runtime, &place, &found)?;
+        let mut notes = passed_over(&rejected);
+        if !rejected.is_empty() {
+            notes.push(format!("using step {}", loaded.step));
+        }
+        Ok(Self { runtime, place, checkpoints, loaded, workspace: Workspace::default(), notes, rejected })
+    }
+
+    pub fn step(&self) -> u64 {
+        self.loaded.step
+    }
+
+    /// What the user should know since the last call.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Greedy answer to one line, tokens joined by one space. A blank line gives a blank answer.
+    pub fn answer(&mut self, line: &[u8]) -> String {
+        self.move_on();
+        if line.trim_ascii().is_empty() {
+            return String::new();
+        }
+        let mut ids = Vec::new();
+        self.loaded.source.look_up(line, &mut ids);
+        let bucket = self.bucket(&ids);
+        let Loaded { model, params, prepared, target, .. } = &self.loaded;
+        let answer = model.greedy(params, prepared, &ids, (bucket.source, bucket.target), &mut self.workspace);
+        let words: Vec<_> =
+            answer.iter().filter_map(|id| target.token(*id)).map(|word| String::from_utf8_lossy(word)).collect();
+        words.join(" ")
+    }
+
+    /// The first bucket that holds the line; the last one, with a warning, for a longer line.
+    fn bucket(&mut self, ids: &[u32]) -> BucketShape {
+        let last = TRANSLATE_BUCKETS[TRANSLATE_BUCKETS.len() - 1];
+        let fitting = TRANSLATE_BUCKETS.into_iter().find(|bucket| ids.len() <= bucket.source);
+        if fitting.is_none() {
+            self.notes.push(format!(
+                "Sentence truncated: it has {} tokens, the limit is {}; its last {} are used",
+                ids.len(),
+                last.source,
+                last.source
+            ));
+        }
+        fitting.unwrap_or(last)
+    }
+
+    /// Loads a newer checkpoint if there is one. Trouble on the way is a note: the loaded one goes on answering.
+    fn move_on(&mut self) {
+        if self.place.at.is_some() {
+            return;
+        }
+        let names = match self.runtime.block_on(self.checkpoints.names()) {
+            Ok(names) => names,
+            Err(error) => {
+                self.notes.push(format!("cannot look for newer checkpoints: {error}"));
+                return;
+            }
+        };
+        let known = |step: u64| step <= self.loaded.step || self.rejected.iter().any(|one| one.step == step);
+        if names.iter().all(|(step, _)| known(*step)) {
+            return;
+        }
+        let newer = newest(&self.runtime, &self.checkpoints, None).and_then(|(found, rejected)| {
+            self.notes.extend(passed_over(&rejected).into_iter().filter(|_| rejected != self.rejected));
+            self.rejected = rejected;
+            match found {
+                Some(found) if found.manifest_digest != self.loaded.manifest_digest => {
+                    load(&self.runtime, &self.place, &found).map(Some)
+                }
+                _ => Ok(None),
+            }
+        });
+        match newer {
+            Ok(Some(loaded)) => self.loaded = loaded,
+            Ok(None) => {}
+            Err(error) => self.notes.push(format!("cannot load a newer checkpoint: {error}")),
+        }
+    }
+}
+
+fn passed_over(rejected: &[Rejected]) -> Vec<String> {
+    rejected.iter().map(|one| format!("passed over checkpoint of {one}")).collect()
+}
+
+type Found = (Option<Complete>, Vec<Rejected>);
+
+fn newest(runtime: &Handle, checkpoints: &Checkpoints, at: Option<u64>) -> Result<Found, AnswerError> {
+    let search = Search { step: at, lineage: None };
+    let fits = |found: &Complete| {
+        let model = Translate::new(config(found).map_err(|error| error.to_string())?);
+        restore_params(model.layout(), &found.tensors).map(drop)
+    };
+    Ok(runtime.block_on(checkpoints.newest(&search, fits))?)
+}
+
+/// The model's shape stands in the manifest.
+fn config(found: &Complete) -> Result<TranslateConfig, AnswerError> {
+    let settings = &found.manifest.settings;
+    let missing = |name: &str| AnswerError::Settings {
+        url: found.manifest_url.clone(),
+        what: format!("the manifest lacks the setting {name}"),
+    };
+    let number = |name: &str| settings.get(name).and_then(serde_json::Value::as_u64).ok_or_else(|| missing(name));
+    Ok(TranslateConfig {
+        from_vocab: number("from_vocab_size")? as usize,
+        to_vocab: number("to_vocab_size")? as usize,
+        size: number("size")? as usize,
+        layers: number("num_layers")? as usize,
+        samples: number("num_samples")? as usize,
+        attend_to_padding: settings.get("attend_to_padding").and_then(serde_json::Value::as_bool).unwrap_or(false),
+    })
+}
+
+fn load(runtime: &Handle, place: &Place, found: &Complete) -> Result<Loaded, AnswerError> {
+    let model = Translate::new(config(found)?);
+    let invalid = |what: String| AnswerError::Settings { url: found.manifest_url.clone(), what };
+    let params = restore_params(model.layout(), &found.tensors).map_err(invalid)?;
+    let files = StoredFiles::new(runtime.clone());
+    let vocabulary = |side: &str, size: usize| {
+        let text = |name: String| {
+            let value = found.manifest.settings.get(&name).and_then(serde_json::Value::as_str);
+            value.map(str::to_owned).ok_or_else(|| invalid(format!("the manifest lacks the setting {name}")))
+        };
+        let (saved, expected) = (text(format!("{side}_vocabulary_url"))?, text(format!("{side}_vocabulary"))?);
+        let url = place.data_dir.as_ref().map_or(saved.clone(), |folder| join(folder, file_name(&saved)));
+        let vocabulary = Vocabulary::read(&files, &url, size)?;
+        if vocabulary.digest() != expected {
+            return Err(AnswerError::OtherVocabulary { url, got: vocabulary.digest().to_owned(), expected });
+        }
+        Ok(vocabulary)
+    };
+    let source = vocabulary("source", model.config().from_vocab)?;
+    let target = vocabulary("target", model.config().to_vocab)?;
+    let prepared = model.prepare(&params);
+    let (step, manifest_digest) = (found.manifest.step, found.manifest_digest.clone());
+    Ok(Loaded { step, manifest_digest, model, params, prepared, source, target })
+}

@@ -1,0 +1,177 @@
+//! `coord-worker checkpoints`: lists, verifies and compares what lies in a folder.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::fail;
+use crate::checkpoint::{CheckpointError, Checkpoints, Search, locate};
+
+#[derive(Debug, Args)]
+pub struct CheckpointsFlags {
+    #[command(subcommand)]
+    command: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the checkpoints by their manifests
+    Ls(Place),
+    /// Read every object of every checkpoint and compare it with its manifest
+    Verify(Place),
+    /// Print the digest of the newest complete training state, computed from its tensors
+    Digest(Place),
+}
+
+#[derive(Debug, Args)]
+struct Place {
+    /// URL or path of a job dir or a train dir
+    url: String,
+    /// Only this step
+    #[arg(long, value_name = "STEP")]
+    at: Option<u64>,
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+    Quiet,
+}
+
+pub fn run(flags: &CheckpointsFlags) -> ExitCode {
+    let runtime = super::runtime();
+    let (Action::Ls(place) | Action::Verify(place) | Action::Digest(place)) = &flags.command;
+    let result = runtime.block_on(async {
+        let checkpoints = locate(&place.url).await?;
+        match &flags.command {
+            Action::Ls(_) => list(&checkpoints, place, false).await,
+            Action::Verify(_) => list(&checkpoints, place, true).await,
+            Action::Digest(_) => digest(&checkpoints, place).await,
+        }
+    });
+    match result {
+        Ok(code) => code,
+        Err(error @ CheckpointError::None { .. }) => {
+            fail(&error, Some("give a job dir or a train dir"));
+            ExitCode::from(5)
+        }
+        Err(CheckpointError::Storage(error)) => fail(&error, error.hint().as_deref()),
+        Err(error) => fail(&error, None),
+    }
+}
+
+struct Row {
+    step: u64,
+    name: String,
+    generation: u64,
+    bytes: u64,
+    created: String,
+    digest: String,
+    problem: Option<String>,
+}
+
+async fn row(checkpoints: &Checkpoints, step: u64, name: String, verify: bool) -> Result<Row, CheckpointError> {
+    let empty = Row {
+        step,
+        name: name.clone(),
+        generation: 0,
+        bytes: 0,
+        created: String::new(),
+        digest: String::new(),
+        problem: None,
+    };
+    let told = |error: CheckpointError| match error {
+        // The store's trouble is not the checkpoint's.
+        CheckpointError::Storage(error) if !error.is_not_found() => Err(CheckpointError::Storage(error)),
+        CheckpointError::Invalid { why, .. } => Ok(why),
+        other => Ok(other.to_string()),
+    };
+    let manifest = match checkpoints.manifest(&name).await {
+        Ok((manifest, _)) => manifest,
+        Err(error) => return Ok(Row { problem: Some(told(error)?), ..empty }),
+    };
+    let mut row = Row {
+        generation: manifest.generation,
+        bytes: manifest.files.iter().map(|file| file.bytes).sum(),
+        created: manifest.created,
+        digest: manifest.state_digest,
+        ..empty
+    };
+    if verify && let Err(error) = checkpoints.load(&name).await {
+        row.problem = Some(told(error)?);
+    }
+    Ok(row)
+}
+
+async fn list(checkpoints: &Checkpoints, place: &Place, verify: bool) -> Result<ExitCode, CheckpointError> {
+    let mut rows = Vec::new();
+    for (step, name) in checkpoints.names().await? {
+        if place.at.is_none_or(|at| at == step) {
+            rows.push(row(checkpoints, step, name, verify).await?);
+        }
+    }
+    if rows.is_empty() {
+        let url = checkpoints.storage().url().to_owned();
+        return Err(CheckpointError::NoSuchStep { step: place.at.unwrap_or_default(), url });
+    }
+    let state = |row: &Row| match (&row.problem, verify) {
+        (Some(problem), _) => problem.clone(),
+        (None, true) => "whole".to_owned(),
+        (None, false) => "listed".to_owned(),
+    };
+    match place.output {
+        Output::Table => {
+            println!("{:>10}  {:>3}  {:>12}  {:<20}  {:<12}  STATE", "STEP", "GEN", "BYTES", "CREATED", "DIGEST");
+            for row in &rows {
+                let (created, digest) = (row.created.get(..19).unwrap_or("-"), row.digest.get(..12).unwrap_or("-"));
+                let (step, generation, bytes) = (row.step, row.generation, row.bytes);
+                println!("{step:>10}  {generation:>3}  {bytes:>12}  {created:<20}  {digest:<12}  {}", state(row));
+            }
+        }
+        Output::Json => {
+            let rows: Vec<Value> = rows
+                .iter()
+                .map(|row| {
+                    json!({
+                        "step": row.step, "manifest": row.name, "generation": row.generation, "bytes": row.bytes,
+                        "created": row.created, "digest": row.digest, "problem": row.problem, "verified": verify,
+                    })
+                })
+                .collect();
+            println!("{}", Value::from(rows));
+        }
+        Output::Quiet => rows.iter().for_each(|row| println!("{}", row.step)),
+    }
+    let broken = rows.iter().filter(|row| row.problem.is_some()).count();
+    if verify && broken > 0 {
+        return Ok(fail(&format!("{broken} of {} checkpoints are not whole", rows.len()), None));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn digest(checkpoints: &Checkpoints, place: &Place) -> Result<ExitCode, CheckpointError> {
+    let search = Search { step: place.at, lineage: None };
+    let (found, rejected) = checkpoints.newest(&search, |_| Ok(())).await?;
+    for one in &rejected {
+        eprintln!("warning: passed over checkpoint of {one}");
+    }
+    let url = checkpoints.storage().url().to_owned();
+    let Some(found) = found else {
+        return Err(match place.at {
+            Some(step) if rejected.is_empty() => CheckpointError::NoSuchStep { step, url },
+            _ => CheckpointError::AllRejected { url, rejected },
+        });
+    };
+    // Verification has computed it from the tensors and compared it with the manifest.
+    let digest = found.manifest.state_digest;
+    match place.output {
+        Output::Table => println!("{digest}  step {}", found.manifest.step),
+        Output::Json => println!("{}", json!({"digest": digest, "step": found.manifest.step})),
+        Output::Quiet => println!("{digest}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
