@@ -1,5 +1,6 @@
 //! The worker: an agent that runs replicas, and the replicas that train.
 
+pub mod agent;
 pub mod answer;
 pub mod checkpoint;
 pub mod collective;

@@ -1,0 +1,114 @@
+//! The stream to the leader: opened, lost and opened again, for as long as the agent lives.
+
+use std::time::Duration;
+
+use coord_proto::v1::worker_service_client::WorkerServiceClient;
+use coord_proto::v1::{AgentMessage, ErrorDetail, LeaderMessage};
+use prost::Message;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+use tonic::transport::Endpoint;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(5);
+const KEEPALIVE: Duration = Duration::from_secs(10);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+const MESSAGE_LIMIT: usize = 4 << 20;
+const QUEUE: usize = 1024;
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// A stream opens; what is sent goes to this leader. The first message must be the registration.
+    Open(mpsc::Sender<AgentMessage>),
+    Message(Box<LeaderMessage>),
+    Closed,
+}
+
+/// Never ends by itself.
+pub async fn keep(addresses: Vec<String>, events: mpsc::Sender<LinkEvent>) {
+    let mut next = 0;
+    let mut hint: Option<String> = None;
+    let mut pause = PAUSE_FIRST;
+    let mut told = String::new();
+    loop {
+        let address = hint.take().unwrap_or_else(|| addresses[next % addresses.len()].clone());
+        match attach(&address, &events).await {
+            Ok(Ended::AfterMessages) => {
+                pause = PAUSE_FIRST;
+                told.clear();
+                tracing::info!(address, "the coordinator closed the stream");
+            }
+            Ok(Ended::ListenerGone) => return,
+            Err(status) => {
+                hint = leader(&status).filter(|leader| *leader != address);
+                let text = format!("{address}: {}", status.message());
+                if hint.is_none() && text != told {
+                    tracing::info!(address, reason = status.message(), "no stream to the coordinator; trying on");
+                    told = text;
+                }
+            }
+        }
+        if events.send(LinkEvent::Closed).await.is_err() {
+            return;
+        }
+        if hint.is_none() {
+            next += 1;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+enum Ended {
+    AfterMessages,
+    ListenerGone,
+}
+
+async fn attach(address: &str, events: &mpsc::Sender<LinkEvent>) -> Result<Ended, Status> {
+    let unavailable = |error: tonic::transport::Error| Status::unavailable(format!("connect: {}", innermost(&error)));
+    let url = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+    let channel = Endpoint::from_shared(url)
+        .map_err(unavailable)?
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+        .keep_alive_while_idle(true)
+        .tcp_nodelay(true)
+        .connect()
+        .await
+        .map_err(unavailable)?;
+    let mut client = WorkerServiceClient::new(channel)
+        .max_decoding_message_size(MESSAGE_LIMIT)
+        .max_encoding_message_size(MESSAGE_LIMIT);
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    if events.send(LinkEvent::Open(sender)).await.is_err() {
+        return Ok(Ended::ListenerGone);
+    }
+    let opened = tokio::time::timeout(ATTACH_TIMEOUT, client.attach(ReceiverStream::new(receiver))).await;
+    let mut stream = opened.map_err(|_| Status::deadline_exceeded("no answer to the registration"))??.into_inner();
+    while let Some(message) = stream.message().await? {
+        if events.send(LinkEvent::Message(Box::new(message))).await.is_err() {
+            return Ok(Ended::ListenerGone);
+        }
+    }
+    Ok(Ended::AfterMessages)
+}
+
+fn leader(status: &Status) -> Option<String> {
+    let bytes = status.metadata().get_bin("coord-error-bin")?.to_bytes().ok()?;
+    let detail = ErrorDetail::decode(bytes).ok()?;
+    Some(detail.leader).filter(|leader| !leader.is_empty())
+}
+
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text = source.to_string();
+        next = source.source();
+    }
+    text
+}

@@ -1,0 +1,12 @@
+//! The agent of a host: keeps a stream to the leader, runs replicas, keeps their logs.
+
+mod answers;
+mod leftovers;
+mod link;
+mod logs;
+mod metrics;
+mod replicas;
+pub mod service;
+pub mod settings;
+pub mod state;
+mod upload;

@@ -1,0 +1,17 @@
+//! What the agent's flags mean.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Debug, Clone)]
+pub struct AgentSettings {
+    /// Addresses of coordinator nodes.
+    pub coordinators: Vec<String>,
+    pub slots: u32,
+    /// Threads of each replica that does not ask for a number.
+    pub threads_per_slot: u32,
+    pub work_dir: PathBuf,
+    pub http: Option<SocketAddr>,
+    /// Address that other hosts reach replicas under.
+    pub host: String,
+}

@@ -1,0 +1,343 @@
+//! The agent as a step function: what it was told and saw, in; what it does, out. No clock, no I/O.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use coord_common::checkpoint::CheckpointRecord;
+use coord_common::exit_rule::{Cause, Exit};
+use coord_common::fact::{ExitReport, Fact, FactBody};
+use coord_common::ids::Step;
+use coord_common::order::{Launch, Order, Rendezvous, Stop};
+use coord_common::progress::Progress;
+use coord_common::rank::ReplicaKey;
+use coord_common::registration::Registration;
+use coord_common::time::Millis;
+
+/// Heartbeats leave this often.
+pub const HEARTBEAT: Millis = Millis(1_000);
+
+/// Ended keys that are remembered, so that a late order for one is not taken for a new one.
+const REMEMBERED: usize = 10_000;
+
+#[derive(Debug)]
+pub enum Event {
+    /// A stream to a leader is open.
+    Connected,
+    Disconnected,
+    Order(Order),
+    /// All facts up to this sequence are committed.
+    Acknowledged(u64),
+    Listening {
+        key: ReplicaKey,
+        endpoint: String,
+    },
+    Started {
+        key: ReplicaKey,
+        step: Step,
+    },
+    Progressed {
+        key: ReplicaKey,
+        progress: Progress,
+    },
+    Saved {
+        key: ReplicaKey,
+        record: CheckpointRecord,
+    },
+    /// The replica's last word, before its end.
+    Finished {
+        key: ReplicaKey,
+        cause: Cause,
+        message: String,
+    },
+    /// The process is gone and its output is complete.
+    Exited {
+        key: ReplicaKey,
+        code: Option<i32>,
+        signal: Option<i32>,
+        tail: String,
+    },
+    /// It could not be started.
+    StartFailed {
+        key: ReplicaKey,
+        reason: String,
+    },
+    Tick,
+    /// SIGTERM or SIGINT.
+    Shutdown,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Effect {
+    Register,
+    Heartbeat {
+        alive: Vec<ReplicaKey>,
+    },
+    SendFact(Fact),
+    SendProgress {
+        key: ReplicaKey,
+        progress: Progress,
+    },
+    SendLeaving,
+    Start(Launch),
+    Meet(Rendezvous),
+    /// The coordinator has recorded a checkpoint of this replica.
+    Recorded {
+        key: ReplicaKey,
+        step: Step,
+    },
+    Terminate(ReplicaKey),
+    Kill(ReplicaKey),
+    /// Nothing is left to do: end the process.
+    Leave,
+}
+
+#[derive(Debug)]
+struct Held {
+    met: bool,
+    stopping: bool,
+    kill_at: Option<Millis>,
+    last_word: Option<(Cause, String)>,
+    last_step: Step,
+    samples: u64,
+}
+
+#[derive(Debug)]
+pub struct AgentState {
+    registration: Registration,
+    replicas: BTreeMap<ReplicaKey, Held>,
+    /// Ended ones, oldest first.
+    ended: VecDeque<ReplicaKey>,
+    ended_keys: BTreeSet<ReplicaKey>,
+    /// Facts that no leader has acknowledged yet.
+    outbox: VecDeque<Fact>,
+    next_sequence: u64,
+    connected: bool,
+    heartbeat_at: Millis,
+    leaving: bool,
+}
+
+impl AgentState {
+    pub fn new(registration: Registration) -> Self {
+        Self {
+            registration,
+            replicas: BTreeMap::new(),
+            ended: VecDeque::new(),
+            ended_keys: BTreeSet::new(),
+            outbox: VecDeque::new(),
+            next_sequence: 1,
+            connected: false,
+            heartbeat_at: Millis::ZERO,
+            leaving: false,
+        }
+    }
+
+    /// How the agent introduces itself now.
+    pub fn registration(&self) -> Registration {
+        Registration { alive: self.alive(), ..self.registration.clone() }
+    }
+
+    pub fn alive(&self) -> Vec<ReplicaKey> {
+        self.replicas.keys().cloned().collect()
+    }
+
+    pub fn facts_waiting(&self) -> usize {
+        self.outbox.len()
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    pub fn on(&mut self, event: Event, now: Millis) -> Vec<Effect> {
+        let mut out = Vec::new();
+        match event {
+            Event::Connected => {
+                self.connected = true;
+                self.heartbeat_at = now + HEARTBEAT;
+                out.push(Effect::Register);
+                out.extend(self.outbox.iter().cloned().map(Effect::SendFact));
+                if self.leaving {
+                    out.push(Effect::SendLeaving);
+                }
+            }
+            Event::Disconnected => self.connected = false,
+            Event::Order(order) => self.order(order, now, &mut out),
+            Event::Acknowledged(sequence) => self.acknowledged(sequence, &mut out),
+            Event::Listening { key, endpoint } => self.fact(key, FactBody::Ready { endpoint }, &mut out),
+            Event::Started { key, step } => self.fact(key, FactBody::Running { step }, &mut out),
+            Event::Progressed { key, progress } => self.progressed(key, progress, &mut out),
+            Event::Saved { key, record } => self.fact(key, FactBody::Checkpoint(record), &mut out),
+            Event::Finished { key, cause, message } => {
+                if let Some(held) = self.replicas.get_mut(&key) {
+                    held.last_word = Some((cause, message));
+                }
+            }
+            Event::Exited { key, code, signal, tail } => self.exited(key, code, signal, tail, &mut out),
+            Event::StartFailed { key, reason } => {
+                self.replicas.remove(&key);
+                self.remember(key.clone());
+                self.fact(key, FactBody::Refused { reason }, &mut out);
+            }
+            Event::Tick => self.tick(now, &mut out),
+            Event::Shutdown => self.shutdown(now, &mut out),
+        }
+        if self.leaving && self.replicas.is_empty() && (self.outbox.is_empty() || !self.connected) {
+            out.push(Effect::Leave);
+        }
+        out
+    }
+
+    fn order(&mut self, order: Order, now: Millis, out: &mut Vec<Effect>) {
+        match order {
+            Order::Launch(launch) => self.launch(launch, out),
+            Order::Rendezvous(rendezvous) => {
+                if let Some(held) = self.replicas.get_mut(&rendezvous.key)
+                    && !held.met
+                {
+                    held.met = true;
+                    out.push(Effect::Meet(rendezvous));
+                }
+            }
+            Order::Stop(stop) => self.stop(stop, now, out),
+        }
+    }
+
+    /// A key is started at most once in the agent's life.
+    fn launch(&mut self, launch: Launch, out: &mut Vec<Effect>) {
+        let key = launch.key.clone();
+        if self.replicas.contains_key(&key) || self.ended_keys.contains(&key) {
+            return;
+        }
+        if self.leaving {
+            self.remember(key.clone());
+            self.fact(key, FactBody::Refused { reason: "the agent is leaving".to_owned() }, out);
+            return;
+        }
+        let held = Held { met: false, stopping: false, kill_at: None, last_word: None, last_step: Step(0), samples: 0 };
+        self.replicas.insert(key, held);
+        out.push(Effect::Start(launch));
+    }
+
+    fn stop(&mut self, stop: Stop, now: Millis, out: &mut Vec<Effect>) {
+        let Some(held) = self.replicas.get_mut(&stop.key) else {
+            let reported = self.outbox.iter().any(|fact| fact.key == stop.key && is_end(&fact.body));
+            if !reported {
+                // A launch that was lost on the way must not hold its slots for ever.
+                self.remember(stop.key.clone());
+                let exit = Exit { cause: Cause::Stopped, ..Exit::default() };
+                let report = ExitReport { exit, message: "never started".to_owned(), ..ExitReport::default() };
+                self.fact(stop.key, FactBody::Exited(report), out);
+            }
+            return;
+        };
+        let kill_at = now + stop.grace;
+        held.kill_at = Some(held.kill_at.map_or(kill_at, |earlier| earlier.min(kill_at)));
+        if !held.stopping {
+            held.stopping = true;
+            out.push(if stop.grace == Millis::ZERO { Effect::Kill(stop.key) } else { Effect::Terminate(stop.key) });
+        }
+    }
+
+    fn acknowledged(&mut self, sequence: u64, out: &mut Vec<Effect>) {
+        self.registration.facts_acknowledged = self.registration.facts_acknowledged.max(sequence);
+        while let Some(fact) = self.outbox.front()
+            && fact.sequence <= sequence
+        {
+            if let Some(Fact { key, body: FactBody::Checkpoint(record), .. }) = self.outbox.pop_front()
+                && self.replicas.contains_key(&key)
+            {
+                out.push(Effect::Recorded { key, step: record.step });
+            }
+        }
+    }
+
+    fn progressed(&mut self, key: ReplicaKey, progress: Progress, out: &mut Vec<Effect>) {
+        let Some(held) = self.replicas.get_mut(&key) else {
+            return;
+        };
+        held.last_step = held.last_step.max(progress.step);
+        if let Some(samples) = progress.samples_by_rank.get(key.rank.index()) {
+            held.samples = *samples;
+        }
+        if self.connected {
+            out.push(Effect::SendProgress { key, progress });
+        }
+    }
+
+    fn exited(&mut self, key: ReplicaKey, code: Option<i32>, signal: Option<i32>, tail: String, out: &mut Vec<Effect>) {
+        let Some(held) = self.replicas.remove(&key) else {
+            return;
+        };
+        self.remember(key.clone());
+        let (cause, message) = held.last_word.unwrap_or_else(|| {
+            // Ended by our own signal: not the program's fault.
+            let cause = if held.stopping && signal.is_some() { Cause::Stopped } else { Cause::Unsaid };
+            (cause, String::new())
+        });
+        let report = ExitReport {
+            exit: Exit { code, signal, cause },
+            message,
+            tail,
+            last_step: held.last_step,
+            samples: held.samples,
+        };
+        self.fact(key, FactBody::Exited(report), out);
+    }
+
+    fn tick(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        for (key, held) in &mut self.replicas {
+            if held.kill_at.is_some_and(|at| at <= now) {
+                // Again after a while, should the first not have reached a process that was just forking.
+                held.kill_at = Some(now + Millis(1_000));
+                out.push(Effect::Kill(key.clone()));
+            }
+        }
+        if self.connected && self.heartbeat_at <= now {
+            self.heartbeat_at = now + HEARTBEAT;
+            out.push(Effect::Heartbeat { alive: self.alive() });
+        }
+    }
+
+    fn shutdown(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        if self.leaving {
+            // Asked twice: at once.
+            out.extend(self.replicas.keys().cloned().map(Effect::Kill));
+            return;
+        }
+        self.leaving = true;
+        if self.connected {
+            out.push(Effect::SendLeaving);
+        }
+        for (key, held) in &mut self.replicas {
+            held.stopping = true;
+            held.kill_at = Some(now + coord_common::job::GRACE_DEFAULT);
+            out.push(Effect::Terminate(key.clone()));
+        }
+    }
+
+    fn fact(&mut self, key: ReplicaKey, body: FactBody, out: &mut Vec<Effect>) {
+        let fact = Fact { sequence: self.next_sequence, key, body };
+        self.next_sequence += 1;
+        self.outbox.push_back(fact.clone());
+        if self.connected {
+            out.push(Effect::SendFact(fact));
+        }
+    }
+
+    fn remember(&mut self, key: ReplicaKey) {
+        if self.ended_keys.insert(key.clone()) {
+            self.ended.push_back(key);
+            if self.ended.len() > REMEMBERED
+                && let Some(oldest) = self.ended.pop_front()
+            {
+                self.ended_keys.remove(&oldest);
+            }
+        }
+    }
+}
+
+fn is_end(body: &FactBody) -> bool {
+    matches!(body, FactBody::Exited(_) | FactBody::Refused { .. })
+}
+
+#[cfg(test)]
+mod tests;

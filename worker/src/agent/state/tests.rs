@@ -1,0 +1,160 @@
+//! The agent's rules, one event at a time; nothing else may happen.
+
+use std::sync::Arc;
+
+use coord_common::ids::{Generation, Incarnation, JobId, WorkerId};
+use coord_common::job::{JobSettings, JobSpec};
+use coord_common::order::StopReason;
+use coord_common::rank::Rank;
+use coord_common::resources::{Device, NumericClass};
+
+use super::*;
+
+fn state() -> AgentState {
+    AgentState::new(Registration {
+        worker: WorkerId::parse("w").unwrap(),
+        name: "host".to_owned(),
+        incarnation: Incarnation::parse("i").unwrap(),
+        slots: 2,
+        device: Device::Cpu,
+        numeric_class: NumericClass::new("cpu-1"),
+        version: "1".to_owned(),
+        host: "127.0.0.1".to_owned(),
+        alive: Vec::new(),
+        facts_acknowledged: 0,
+    })
+}
+
+fn key(generation: u64) -> ReplicaKey {
+    ReplicaKey { job: JobId::parse("j").unwrap(), generation: Generation(generation), rank: Rank(0) }
+}
+
+fn launch(generation: u64) -> Launch {
+    let settings = JobSettings::new(JobId::parse("j").unwrap(), "translate");
+    Launch {
+        key: key(generation),
+        spec: Arc::new(JobSpec::new(settings).unwrap()),
+        world_size: 1,
+        job_dir: "file:///tmp/j".to_owned(),
+        secret: "s".to_owned(),
+    }
+}
+
+fn stop(generation: u64, seconds: u64) -> Event {
+    let grace = Millis::from_seconds(seconds);
+    Event::Order(Order::Stop(Stop { key: key(generation), reason: StopReason::Cancelled, grace }))
+}
+
+fn exited(generation: u64) -> Event {
+    Event::Exited { key: key(generation), code: Some(0), signal: None, tail: String::new() }
+}
+
+#[test]
+fn a_key_is_started_at_most_once_however_often_it_is_ordered() {
+    let mut agent = state();
+    let order = || Event::Order(Order::Launch(launch(1)));
+    assert_eq!(agent.on(order(), Millis(0)), [Effect::Start(launch(1))]);
+    assert_eq!(agent.on(order(), Millis(1)), []);
+    agent.on(exited(1), Millis(2));
+    assert_eq!(agent.on(order(), Millis(3)), []);
+}
+
+#[test]
+fn facts_wait_for_a_leader_and_are_sent_again_until_acknowledged() {
+    let mut agent = state();
+    agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+    let listening = Event::Listening { key: key(1), endpoint: "h:1".to_owned() };
+    assert_eq!(agent.on(listening, Millis(1)), []);
+    let ready = Fact { sequence: 1, key: key(1), body: FactBody::Ready { endpoint: "h:1".to_owned() } };
+    for _ in 0..2 {
+        assert_eq!(agent.on(Event::Connected, Millis(2)), [Effect::Register, Effect::SendFact(ready.clone())]);
+        assert_eq!(agent.on(Event::Disconnected, Millis(3)), []);
+    }
+    assert_eq!(agent.on(Event::Acknowledged(1), Millis(4)), []);
+    assert_eq!(agent.on(Event::Connected, Millis(5)), [Effect::Register]);
+    assert_eq!(agent.registration().facts_acknowledged, 1);
+}
+
+#[test]
+fn a_stop_terminates_once_and_kills_after_the_grace() {
+    let mut agent = state();
+    agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+    assert_eq!(agent.on(stop(1, 10), Millis(0)), [Effect::Terminate(key(1))]);
+    assert_eq!(agent.on(stop(1, 10), Millis(5_000)), []);
+    assert_eq!(agent.on(Event::Tick, Millis(9_999)), []);
+    assert_eq!(agent.on(Event::Tick, Millis(10_000)), [Effect::Kill(key(1))]);
+}
+
+/// The core counts on it: a launch that was lost on the way must not hold its slots for ever.
+#[test]
+fn a_stop_for_an_unknown_key_is_answered_with_an_end_once() {
+    let mut agent = state();
+    agent.on(Event::Connected, Millis(0));
+    let effects = agent.on(stop(3, 10), Millis(0));
+    assert!(matches!(&effects[..], [Effect::SendFact(Fact { body: FactBody::Exited(_), .. })]), "{effects:?}");
+    assert_eq!(agent.on(stop(3, 10), Millis(1)), []);
+    assert_eq!(agent.on(Event::Order(Order::Launch(launch(3))), Millis(2)), []);
+}
+
+#[test]
+fn a_replica_ended_by_our_signal_is_stopped_and_not_at_fault() {
+    let mut agent = state();
+    agent.on(Event::Connected, Millis(0));
+    agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+    agent.on(stop(1, 10), Millis(0));
+    let event = Event::Exited { key: key(1), code: None, signal: Some(15), tail: "bye".to_owned() };
+    let effects = agent.on(event, Millis(1));
+    let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((report.exit.cause, report.tail.as_str()), (Cause::Stopped, "bye"));
+}
+
+#[test]
+fn the_last_word_of_a_replica_is_its_cause() {
+    let mut agent = state();
+    agent.on(Event::Connected, Millis(0));
+    agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+    agent.on(Event::Finished { key: key(1), cause: Cause::Data, message: "m".to_owned() }, Millis(1));
+    let effects = agent.on(Event::Exited { key: key(1), code: Some(1), signal: None, tail: String::new() }, Millis(2));
+    let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((report.exit.cause, report.exit.code, report.message.as_str()), (Cause::Data, Some(1), "m"));
+}
+
+#[test]
+fn shutdown_stops_replicas_reports_their_end_and_leaves() {
+    let mut agent = state();
+    agent.on(Event::Connected, Millis(0));
+    agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+    assert_eq!(agent.on(Event::Shutdown, Millis(1)), [Effect::SendLeaving, Effect::Terminate(key(1))]);
+    assert_eq!(agent.on(exited(1), Millis(2)).len(), 1);
+    assert_eq!(agent.on(Event::Acknowledged(1), Millis(3)), [Effect::Leave]);
+}
+
+#[test]
+fn a_recorded_checkpoint_is_told_to_the_replica() {
+    let mut agent = state();
+    agent.on(Event::Connected, Millis(0));
+    agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+    let record = CheckpointRecord {
+        step: Step(20),
+        generation: Generation(1),
+        manifest_url: String::new(),
+        manifest_digest: String::new(),
+        state_digest: String::new(),
+        at: Millis(0),
+    };
+    agent.on(Event::Saved { key: key(1), record }, Millis(1));
+    assert_eq!(agent.on(Event::Acknowledged(1), Millis(2)), [Effect::Recorded { key: key(1), step: Step(20) }]);
+}
+
+#[test]
+fn heartbeats_leave_each_second_while_connected() {
+    let mut agent = state();
+    assert_eq!(agent.on(Event::Tick, Millis(5_000)), []);
+    agent.on(Event::Connected, Millis(5_000));
+    assert_eq!(agent.on(Event::Tick, Millis(5_999)), []);
+    assert_eq!(agent.on(Event::Tick, Millis(6_000)), [Effect::Heartbeat { alive: Vec::new() }]);
+}
