@@ -4,7 +4,9 @@ use clap::{Args, Parser, Subcommand};
 
 use super::address::{Address, AddressError};
 use super::printer::Output;
-use super::{cancel, chat, checkpoints, data, delete, describe, list, local, logs, storage, submit, wait, watch, why};
+use super::{
+    cancel, chat, checkpoints, data, delete, demo, describe, list, local, logs, storage, submit, wait, watch, why,
+};
 
 /// A self-hosted training cluster: submit a job with one command, follow it, talk to the model while it trains.
 #[derive(Debug, Parser)]
@@ -38,6 +40,8 @@ impl CommonFlags {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Train a small chatbot in an embedded cluster, lose a worker on the way, and talk to the result
+    Demo(demo::DemoFlags),
     /// Submit a training job
     Submit(submit::SubmitFlags),
     /// List jobs, newest first

@@ -68,19 +68,26 @@ pub fn is_place(text: &str) -> bool {
     text.contains("://") || text.starts_with('.') || text.starts_with('/')
 }
 
-/// The program's own `--train_dir` wins over the job directory.
+/// The program's own `--train_dir` wins over the job directory. As in the trainer, `-` and `_` are the same in a flag's
+/// name, and the last one counts.
 fn train_url(job: &v1::Job) -> String {
     let arguments = job.spec.iter().flat_map(|spec| &spec.args).map(|argument| String::from_utf8_lossy(argument));
     let mut train_dir = None;
     let mut value_follows = false;
     for argument in arguments {
         if value_follows {
-            train_dir = Some(argument.clone().into_owned());
+            train_dir = Some(argument.into_owned());
+            value_follows = false;
+            continue;
         }
-        let bare = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')).unwrap_or_default();
-        value_follows = !value_follows && bare == "train_dir";
-        if let Some(value) = bare.strip_prefix("train_dir=") {
-            train_dir = Some(value.to_owned());
+        let bare = argument.strip_prefix("--").unwrap_or_default();
+        let (name, value) = match bare.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (bare, None),
+        };
+        if name.replace('-', "_") == "train_dir" {
+            train_dir = value.map(str::to_owned).or(train_dir);
+            value_follows = value.is_none();
         }
     }
     train_dir.unwrap_or_else(|| job.job_dir.clone())
@@ -99,7 +106,7 @@ mod tests {
         };
         assert_eq!(url(&["--size=64", "--train_director=x"]), "s3://b/jobs/a");
         assert_eq!(url(&["--train_dir=s3://b/t"]), "s3://b/t");
-        assert_eq!(url(&["--train_dir", "s3://b/t", "--size=64"]), "s3://b/t");
+        assert_eq!(url(&["--train-dir", "s3://b/t", "--size=64"]), "s3://b/t");
         assert_eq!(url(&["--train_dir=x", "--train_dir", "y"]), "y");
     }
 

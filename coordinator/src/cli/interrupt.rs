@@ -1,15 +1,18 @@
 //! Ctrl-C in a command that follows a job: the job goes on, and the user learns how to come back.
 
-/// Completes at SIGINT or SIGTERM. Where signals cannot be caught, the default action ends the process anyway.
-pub async fn requested() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Completes when the process is asked to end: Ctrl-C, SIGTERM, or a terminal that was closed. Signals are caught from
+/// the call on, not from the first poll; those that cannot be caught end the process in their default way.
+pub fn requested() -> impl Future<Output = ()> {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let mut signals: Vec<Signal> = kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect();
+    async move {
+        let any = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+        if any.len() == 0 {
+            return std::future::pending().await;
+        }
+        futures::future::select_all(any).await;
     }
 }
 

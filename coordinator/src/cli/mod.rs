@@ -11,6 +11,7 @@ mod client;
 mod confirm;
 mod data;
 mod delete;
+mod demo;
 mod describe;
 mod describe_tables;
 mod exit;
@@ -71,6 +72,7 @@ fn run(flags: Flags) -> Result<Exit, Problem> {
     match flags.command {
         Command::Local(flags) => Err(local::run(flags)),
         Command::Data(flags) => Err(data::run(flags)),
+        Command::Demo(flags) => block_on(demo::run(flags, &Printer::new(common.output))),
         Command::Storage(flags) => block_on(storage::run(flags, &Printer::new(common.output))),
         command => block_on(with_session(command, &common)),
     }
@@ -94,7 +96,9 @@ async fn with_session(command: Command, common: &CommonFlags) -> Result<Exit, Pr
         Command::Chat(flags) => chat::run(flags, session).await,
         Command::Workers => workers::run(session).await,
         Command::Members => members::run(session).await,
-        Command::Storage(_) | Command::Local(_) | Command::Data(_) => unreachable!("these talk to no coordinator"),
+        Command::Demo(_) | Command::Storage(_) | Command::Local(_) | Command::Data(_) => {
+            unreachable!("these talk to no coordinator")
+        }
     }
 }
 

@@ -115,7 +115,7 @@ pub fn checkpoint(checkpoint: &v1::CheckpointRecord) -> Value {
     })
 }
 
-fn interruption(interruption: &v1::Interruption) -> Value {
+pub fn interruption(interruption: &v1::Interruption) -> Value {
     let over = interruption.pause_millis > 0;
     json!({
         "time": time(interruption.at_millis),

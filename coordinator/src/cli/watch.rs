@@ -1,6 +1,6 @@
 //! `coord watch`: the progress of a job as a moving bar, or as plain lines where nobody sees a terminal.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use coord_proto::v1;
@@ -10,6 +10,9 @@ use super::exit::{Exit, Problem};
 use super::printer::{Output, Printer};
 use super::session::Session;
 use super::{describe, interrupt, names, shapes, wait};
+
+/// Between two lines that differ only in how far the training is.
+const PLAIN_LINE_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub struct WatchFlags {
@@ -52,7 +55,8 @@ async fn follow(name: &str, session: &mut Session) -> Result<Exit, Problem> {
 pub struct View {
     printer: Printer,
     bar: Option<ProgressBar>,
-    last_line: String,
+    /// What was printed last and when; steps alone are worth a line only now and then.
+    printed: Option<(v1::Job, Instant)>,
 }
 
 impl View {
@@ -62,15 +66,14 @@ impl View {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
-        Self { printer, bar, last_line: String::new() }
+        Self { printer, bar, printed: None }
     }
 
     pub fn show(&mut self, job: &v1::Job) -> Result<(), Problem> {
         if self.printer.output() == Output::Json {
             return self.printer.json_line(&shapes::job(job));
         }
-        let line = line(job);
-        if line == self.last_line {
+        if self.printer.output() == Output::Quiet {
             return Ok(());
         }
         match &self.bar {
@@ -81,12 +84,23 @@ impl View {
                     bar.set_style(limited());
                 }
                 bar.set_position(progress.step);
-                bar.set_message(line.clone());
+                bar.set_message(line(job));
             }
-            None => self.printer.line(&line)?,
+            None if self.printed.as_ref().is_none_or(|(before, at)| worth_a_line(before, job, at.elapsed())) => {
+                self.printer.line(&line(job))?;
+                self.printed = Some((job.clone(), Instant::now()));
+            }
+            None => {}
         }
-        self.last_line = line;
         Ok(())
+    }
+
+    /// Prints something else without disturbing the bar.
+    pub fn pause(&self, print: impl FnOnce() -> Result<(), Problem>) -> Result<(), Problem> {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
     }
 
     /// Leaves the last state on the screen.
@@ -112,6 +126,14 @@ pub fn line(job: &v1::Job) -> String {
     format!("{}  {}", shapes::phase_name(job.phase()), parts.join("; ")).trim_end().to_owned()
 }
 
+fn worth_a_line(before: &v1::Job, now: &v1::Job, since: Duration) -> bool {
+    let news = before.phase != now.phase
+        || before.reasons != now.reasons
+        || before.queue_position != now.queue_position
+        || before.interruptions.len() != now.interruptions.len();
+    news || (since >= PLAIN_LINE_INTERVAL && line(before) != line(now))
+}
+
 fn limited() -> ProgressStyle {
     ProgressStyle::with_template("{bar:30} {wide_msg}").expect("the template is valid")
 }
@@ -135,6 +157,21 @@ mod tests {
             ..v1::Job::default()
         };
         assert_eq!(line(&running), "RUNNING  step 3 of 10 (30 %), loss 2.0000");
+    }
+
+    #[test]
+    fn a_change_of_state_is_worth_a_line_at_once_and_a_step_now_and_then() {
+        let at = |phase: v1::Phase, step| v1::Job {
+            phase: phase.into(),
+            progress: Some(v1::Progress { step, ..v1::Progress::default() }),
+            ..v1::Job::default()
+        };
+        let (short, long) = (Duration::from_millis(10), PLAIN_LINE_INTERVAL);
+        let before = at(v1::Phase::Running, 1);
+        assert!(worth_a_line(&before, &at(v1::Phase::Succeeded, 1), short));
+        assert!(!worth_a_line(&before, &at(v1::Phase::Running, 2), short));
+        assert!(worth_a_line(&before, &at(v1::Phase::Running, 2), long));
+        assert!(!worth_a_line(&before, &before, long));
     }
 
     #[test]
