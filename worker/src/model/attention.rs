@@ -5,7 +5,7 @@
 use super::elementwise::{column_sums, dot, exp, largest, sum, tanh};
 use super::gemm::{Rows, Scratch, multiply_transposed};
 use super::instructions::kernel;
-use super::joined::{Joined, Segment};
+use super::joined::{Joined, Segment, Timeline};
 use super::linear::{Pass, Weight, dense, sized};
 use crate::train::gradient::Gradient;
 use crate::train::params::{Layout, ParamSpec, Params};
@@ -29,7 +29,7 @@ pub struct PreparedAttention {
 pub struct AttentionTrace {
     /// W h, [S, rows, size].
     keys: Vec<f32>,
-    /// [T, rows, S]: zero where not attended.
+    /// [decoder timeline, S]: zero where not attended.
     probabilities: Vec<f32>,
     /// [S, rows, size].
     keys_gradient: Vec<f32>,
@@ -58,17 +58,16 @@ impl Attention {
         pass: &Pass<'_>,
         prepared: &PreparedAttention,
         encoded: &[f32],
-        source_len: usize,
-        steps: usize,
+        joined: &Joined,
         trace: &mut AttentionTrace,
     ) {
         sized(&mut trace.keys, encoded.len());
         trace.keys.fill(0.0);
         prepared.source.apply(pass, encoded, &mut trace.keys);
-        sized(&mut trace.probabilities, steps * pass.rows * source_len);
+        sized(&mut trace.probabilities, joined.decoder_time.total() * joined.source_len);
     }
 
-    /// `query` is U q + b, `context` receives the weighted sum, both [rows, size].
+    /// `query` is U q + b, `context` receives the weighted sum, both of the rows alive in step `t`.
     #[allow(clippy::too_many_arguments)]
     pub fn step(
         &self,
@@ -82,9 +81,9 @@ impl Attention {
     ) {
         let (size, score) = (self.size, pass.params.get(self.score));
         sized(&mut trace.row, size);
-        for row in 0..pass.rows {
+        for row in 0..joined.decoder_time.alive(t) {
             let place = Place { row, rows: pass.rows, first: joined.attended_from(row, self.attend_to_padding) };
-            let start = (t * pass.rows + row) * joined.source_len;
+            let start = (joined.decoder_time.start(t) + row) * joined.source_len;
             let probabilities = &mut trace.probabilities[start..start + joined.source_len];
             let (query, context) = (&query[row * size..][..size], &mut context[row * size..][..size]);
             let work = &mut trace.row;
@@ -99,7 +98,7 @@ impl Attention {
         trace.score_gradient.fill(0.0);
     }
 
-    /// From the gradient of the context of step `t` to that of the query, both [rows, size].
+    /// From the gradient of the context of step `t` to that of the query, both of the rows alive in it.
     #[allow(clippy::too_many_arguments)]
     pub fn step_back(
         &self,
@@ -116,9 +115,11 @@ impl Attention {
         let AttentionTrace { keys, probabilities, keys_gradient, score_gradient, row: scores } = trace;
         sized(scores, joined.source_len);
         for (segment, score_gradient) in joined.segments.iter().zip(score_gradient.chunks_exact_mut(size)) {
-            for row in segment.rows.clone() {
+            let rows = segment.rows.iter().map(|row| *row as usize);
+            for row in rows.take_while(|row| *row < joined.decoder_time.alive(t)) {
                 let place = Place { row, rows: pass.rows, first: joined.attended_from(row, self.attend_to_padding) };
-                let probabilities = &probabilities[(t * pass.rows + row) * joined.source_len..][..joined.source_len];
+                let start = (joined.decoder_time.start(t) + row) * joined.source_len;
+                let probabilities = &probabilities[start..start + joined.source_len];
                 let range = row * size..(row + 1) * size;
                 scores_back(pass.instructions, place, probabilities, encoded, &context_gradient[range.clone()], scores);
                 let query_gradient = &mut query_gradient[range.clone()];
@@ -139,7 +140,7 @@ impl Attention {
         }
     }
 
-    /// After the last step back: gradient of the encoder's outputs. `context_gradients` is [T, rows, size].
+    /// After the last step back: gradient of the encoder's outputs. `context_gradients` lie along the decoder's timeline.
     pub fn encoded_gradient(
         &self,
         pass: &Pass<'_>,
@@ -150,13 +151,10 @@ impl Attention {
         out: &mut Vec<f32>,
     ) {
         sized(out, trace.keys.len());
-        for segment in &joined.segments {
-            for row in segment.rows.clone() {
-                let place = Place { row, rows: pass.rows, first: joined.attended_from(row, self.attend_to_padding) };
-                let context_gradients = &context_gradients[..segment.target_len * pass.rows * self.size];
-                let probabilities = &trace.probabilities;
-                spread(pass.instructions, place, joined.source_len, self.size, probabilities, context_gradients, out);
-            }
+        for row in 0..pass.rows {
+            let place = Place { row, rows: pass.rows, first: joined.attended_from(row, self.attend_to_padding) };
+            let (probabilities, time) = (&trace.probabilities, &joined.decoder_time);
+            spread(pass.instructions, place, time, joined.source_len, self.size, probabilities, context_gradients, out);
         }
         prepared.source.apply_back(pass, &trace.keys_gradient, out, true);
     }
@@ -165,7 +163,6 @@ impl Attention {
     pub fn weight_gradients(
         &self,
         pass: &Pass<'_>,
-        joined: &Joined,
         encoded: &[f32],
         segment: (usize, &Segment),
         trace: &AttentionTrace,
@@ -173,8 +170,8 @@ impl Attention {
         gradient: &mut Gradient,
     ) {
         let ((index, segment), layout) = (segment, &pass.params.layout);
-        let view = |data| segment.view(data, joined.source_len, pass.rows, self.size);
-        let (left, right) = (view(encoded), view(&trace.keys_gradient));
+        let left = Rows::listed(encoded, &segment.encoder, self.size);
+        let right = Rows::listed(&trace.keys_gradient, &segment.encoder, self.size);
         let out = dense(gradient, layout, self.source);
         multiply_transposed(pass.instructions, left, right, out, self.size, false, scratch);
         let score = Rows::new(&trace.score_gradient[index * self.size..(index + 1) * self.size], self.size);
@@ -295,19 +292,20 @@ kernel! {
     /// Each encoder output of the row receives the context gradients of all steps, weighted by its probabilities.
     fn spread(
         place: Place,
+        time: &Timeline,
         source_len: usize,
         size: usize,
         probabilities: &[f32],
         context_gradients: &[f32],
         out: &mut [f32],
     ) {
-        let steps = context_gradients.len() / (place.rows * size);
         for s in 0..source_len {
             let out = place.at_mut(out, s, size);
             out.fill(0.0);
             if s >= place.first {
-                for t in 0..steps {
-                    add_scaled(out, place.at(probabilities, t, source_len)[s], place.at(context_gradients, t, size));
+                for t in (0..time.steps()).take_while(|t| place.row < time.alive(*t)) {
+                    let row = time.start(t) + place.row;
+                    add_scaled(out, probabilities[row * source_len + s], &context_gradients[row * size..][..size]);
                 }
             }
         }

@@ -9,7 +9,7 @@ use super::attention::{Attention, AttentionTrace, PreparedAttention};
 use super::elementwise::{add_assign, column_sums, fill_rows};
 use super::gemm::{Rows, Scratch, multiply_transposed};
 use super::gru::{Gru, GruTrace, PreparedGru};
-use super::joined::{Joined, Segment};
+use super::joined::{Joined, Segment, Timeline};
 use super::linear::{Pass, Weight, dense, look_up, look_up_back, sized};
 use crate::train::gradient::Gradient;
 use crate::train::params::{Layout, ParamSpec, Params};
@@ -42,7 +42,7 @@ pub struct PreparedDecoder {
     output_context: Weight,
 }
 
-/// Buffers of [T, rows, size] unless said otherwise.
+/// Buffers of [timeline, size] unless said otherwise.
 #[derive(Debug, Default)]
 pub struct DecoderTrace {
     embedded: Vec<f32>,
@@ -50,7 +50,7 @@ pub struct DecoderTrace {
     pub layers: Vec<GruTrace>,
     queries: Vec<f32>,
     attention: AttentionTrace,
-    /// [T + 1, rows, size]: entry t is the context before step t.
+    /// The first contexts, then those after each step.
     contexts: Vec<f32>,
     pub outputs: Vec<f32>,
     pub output_gradients: Vec<f32>,
@@ -121,30 +121,29 @@ impl Decoder {
         prepared.output_context.pack(Rows::new(context, size));
     }
 
-    /// Before the first step: makes room for `steps`, takes over the last states of the encoder's layers.
-    #[allow(clippy::too_many_arguments)]
+    /// Before the first step: makes room, takes over the last states of the encoder's layers.
     pub fn start(
         &self,
         pass: &Pass<'_>,
         prepared: &PreparedDecoder,
         encoder_layers: &[GruTrace],
+        joined: &Joined,
         encoded: &[f32],
-        source_len: usize,
-        steps: usize,
         trace: &mut DecoderTrace,
     ) {
         let block = pass.rows * self.size;
+        let all = joined.decoder_time.total() * self.size;
         trace.layers.resize_with(self.layers.len(), GruTrace::default);
         for (layer, from) in trace.layers.iter_mut().zip(encoder_layers) {
-            layer.start(steps, pass.rows, self.size);
-            layer.states[..block].copy_from_slice(from.state(source_len));
+            layer.start(&joined.decoder_time, pass.rows, self.size);
+            layer.states[..block].copy_from_slice(from.state(joined.source_len));
         }
         for buffer in [&mut trace.cell_inputs, &mut trace.queries, &mut trace.outputs] {
-            sized(buffer, steps * block);
+            sized(buffer, all);
         }
-        sized(&mut trace.contexts, (steps + 1) * block);
+        sized(&mut trace.contexts, block + all);
         trace.contexts[..block].fill(0.0);
-        self.attention.start(pass, &prepared.attention, encoded, source_len, steps, &mut trace.attention);
+        self.attention.start(pass, &prepared.attention, encoded, joined, &mut trace.attention);
     }
 
     /// The embeddings' share of the cell inputs of these steps, in one product.
@@ -152,13 +151,13 @@ impl Decoder {
         &self,
         pass: &Pass<'_>,
         prepared: &PreparedDecoder,
+        time: &Timeline,
         ids: &[u32],
         steps: Range<usize>,
         trace: &mut DecoderTrace,
     ) {
-        let block = pass.rows * self.size;
         look_up(pass.params.get(self.embedding), ids, self.size, &mut trace.embedded);
-        let out = &mut trace.cell_inputs[steps.start * block..steps.end * block];
+        let out = &mut trace.cell_inputs[time.range(steps, self.size)];
         fill_rows(pass.instructions, pass.params.get(self.input_bias), out, self.size);
         prepared.input_embedding.apply(pass, &trace.embedded, out);
     }
@@ -172,11 +171,12 @@ impl Decoder {
         t: usize,
         trace: &mut DecoderTrace,
     ) {
-        let block = pass.rows * self.size;
-        let here = t * block..(t + 1) * block;
-        let (contexts, next_context) = trace.contexts.split_at_mut(here.end);
+        let here = joined.decoder_time.range(t..t + 1, self.size);
+        let before = self.before(pass, joined, t);
+        let (contexts, next_context) = trace.contexts.split_at_mut(pass.rows * self.size + here.start);
         let cell_input = &mut trace.cell_inputs[here.clone()];
-        prepared.input_context.apply(pass, &contexts[here.clone()], cell_input);
+        prepared.input_context.apply(pass, &contexts[before..before + here.len()], cell_input);
+        let next_context = &mut next_context[..here.len()];
         let query = &mut trace.queries[here];
         fill_rows(pass.instructions, pass.params.get(self.query_bias), query, self.size);
         for (index, layer) in self.layers.iter().enumerate() {
@@ -186,17 +186,29 @@ impl Decoder {
             layer.step(pass, &prepared.layers[index], t, &mut at[0]);
             prepared.query[index].apply(pass, at[0].outputs(t..t + 1), query);
         }
-        self.attention.step(pass, joined, encoded, t, query, &mut next_context[..block], &mut trace.attention);
+        self.attention.step(pass, joined, encoded, t, query, next_context, &mut trace.attention);
+    }
+
+    /// Where the rows alive in step `t` start in a buffer of first values and those after each step.
+    fn before(&self, pass: &Pass<'_>, joined: &Joined, t: usize) -> usize {
+        if t == 0 { 0 } else { (pass.rows + joined.decoder_time.start(t - 1)) * self.size }
     }
 
     /// The outputs of these steps, in one product.
-    pub fn outputs(&self, pass: &Pass<'_>, prepared: &PreparedDecoder, steps: Range<usize>, trace: &mut DecoderTrace) {
-        let block = pass.rows * self.size;
-        let (Some(top), range) = (trace.layers.last(), steps.start * block..steps.end * block) else { return };
-        let out = &mut trace.outputs[range.clone()];
+    pub fn outputs(
+        &self,
+        pass: &Pass<'_>,
+        prepared: &PreparedDecoder,
+        time: &Timeline,
+        steps: Range<usize>,
+        trace: &mut DecoderTrace,
+    ) {
+        let (Some(top), range) = (trace.layers.last(), time.range(steps.clone(), self.size)) else { return };
+        let contexts = &trace.contexts[pass.rows * self.size..][range.clone()];
+        let out = &mut trace.outputs[range];
         fill_rows(pass.instructions, pass.params.get(self.output_bias), out, self.size);
         prepared.output_state.apply(pass, top.outputs(steps), out);
-        prepared.output_context.apply(pass, &trace.contexts[range.start + block..range.end + block], out);
+        prepared.output_context.apply(pass, contexts, out);
     }
 
     /// From `output_gradients` to the gradients of all sums, of the encoder's outputs (`encoded_gradient`) and of the
@@ -210,7 +222,7 @@ impl Decoder {
         trace: &mut DecoderTrace,
         encoded_gradient: &mut Vec<f32>,
     ) {
-        let (block, steps) = (pass.rows * self.size, joined.target_len);
+        let (all, steps) = (joined.decoder_time.total() * self.size, joined.decoder_time.steps());
         for buffer in [
             &mut trace.top_gradients,
             &mut trace.context_gradients,
@@ -218,13 +230,13 @@ impl Decoder {
             &mut trace.cell_input_gradients,
             &mut trace.embedded_gradients,
         ] {
-            sized(buffer, steps * block);
+            sized(buffer, all);
         }
         prepared.output_state.apply_back(pass, &trace.output_gradients, &mut trace.top_gradients, false);
         prepared.output_context.apply_back(pass, &trace.output_gradients, &mut trace.context_gradients, false);
         trace.carries.resize_with(self.layers.len(), Vec::new);
         for carry in &mut trace.carries {
-            sized(carry, block);
+            sized(carry, pass.rows * self.size);
             carry.fill(0.0);
         }
         trace.layers.iter_mut().for_each(GruTrace::start_back);
@@ -247,30 +259,31 @@ impl Decoder {
         t: usize,
         trace: &mut DecoderTrace,
     ) {
-        let block = pass.rows * self.size;
-        let here = t * block..(t + 1) * block;
+        let here = joined.decoder_time.range(t..t + 1, self.size);
+        let alive = here.len();
         let query_gradient = &mut trace.query_gradients[here.clone()];
         let (query, context_gradient) = (&trace.queries[here.clone()], &trace.context_gradients[here.clone()]);
         let attention = &mut trace.attention;
         self.attention.step_back(pass, joined, encoded, t, query, context_gradient, query_gradient, attention);
         for (weight, carry) in prepared.query.iter().zip(&mut trace.carries) {
-            weight.apply_back(pass, query_gradient, carry, true);
+            weight.apply_back(pass, query_gradient, &mut carry[..alive], true);
         }
         if let Some(carry) = trace.carries.last_mut() {
-            add_assign(pass.instructions, carry, &trace.top_gradients[here.clone()]);
+            add_assign(pass.instructions, &mut carry[..alive], &trace.top_gradients[here.clone()]);
         }
         let cell_input_gradient = &mut trace.cell_input_gradients[here.clone()];
         for (index, layer) in self.layers.iter().enumerate().rev() {
             let (below, at) = trace.carries.split_at_mut(index);
             let (gru, prepared) = (&mut trace.layers[index], &prepared.layers[index]);
-            layer.step_back(pass, prepared, t, gru, &mut at[0], &mut trace.reset_gradient);
+            layer.step_back(pass, prepared, t, gru, &mut at[0][..alive], &mut trace.reset_gradient);
             match below.last_mut() {
-                Some(carry) => layer.input_gradient(pass, prepared, t..t + 1, gru, carry, true),
+                Some(carry) => layer.input_gradient(pass, prepared, t..t + 1, gru, &mut carry[..alive], true),
                 None => layer.input_gradient(pass, prepared, t..t + 1, gru, cell_input_gradient, false),
             }
         }
         if t > 0 {
-            let before = &mut trace.context_gradients[here.start - block..here.start];
+            let start = joined.decoder_time.range(t - 1..t, self.size).start;
+            let before = &mut trace.context_gradients[start..start + alive];
             prepared.input_context.apply_back(pass, cell_input_gradient, before, true);
         }
     }
@@ -287,43 +300,41 @@ impl Decoder {
         scratch: &mut Scratch,
         gradient: &mut Gradient,
     ) {
-        self.attention.weight_gradients(pass, joined, encoded, segment, &trace.attention, scratch, gradient);
-        let (size, layout, instructions, segment) = (self.size, &pass.params.layout, pass.instructions, segment.1);
-        let (steps, block) = (segment.target_len, pass.rows * size);
-        let mut product = |left: &[f32], right: &[f32], out: &mut [f32]| {
-            let left = segment.view(left, steps, pass.rows, size);
-            let right = segment.view(right, steps, pass.rows, size);
-            multiply_transposed(instructions, left, right, out, size, false, scratch);
+        self.attention.weight_gradients(pass, encoded, segment, &trace.attention, scratch, gradient);
+        let (size, layout, instructions) = (self.size, &pass.params.layout, pass.instructions);
+        let Segment { decoder: at, decoder_before: before, .. } = segment.1;
+        let mut product = |left: Rows<'_>, right: &[f32], out: &mut [f32]| {
+            multiply_transposed(instructions, left, Rows::listed(right, at, size), out, size, false, scratch);
         };
 
         let (for_embedding, for_context) = dense(gradient, layout, self.input_weight).split_at_mut(size * size);
-        product(&trace.embedded, &trace.cell_input_gradients, for_embedding);
-        product(&trace.contexts, &trace.cell_input_gradients, for_context);
+        product(Rows::listed(&trace.embedded, at, size), &trace.cell_input_gradients, for_embedding);
+        product(Rows::listed(&trace.contexts, before, size), &trace.cell_input_gradients, for_context);
         let blocks = dense(gradient, layout, self.query_weight).chunks_exact_mut(size * size);
         for (layer, out) in trace.layers.iter().zip(blocks) {
-            product(&layer.states[block..], &trace.query_gradients, out);
+            product(Rows::listed(layer.after(), at, size), &trace.query_gradients, out);
         }
         let (for_state, for_context) = dense(gradient, layout, self.output_weight).split_at_mut(size * size);
         if let Some(top) = trace.layers.last() {
-            product(&top.states[block..], &trace.output_gradients, for_state);
+            product(Rows::listed(top.after(), at, size), &trace.output_gradients, for_state);
         }
-        product(&trace.contexts[block..], &trace.output_gradients, for_context);
-        let view = |data| segment.view(data, steps, pass.rows, size);
+        let contexts = &trace.contexts[pass.rows * size..];
+        product(Rows::listed(contexts, at, size), &trace.output_gradients, for_context);
         for (gradients, bias) in [
             (&trace.cell_input_gradients, self.input_bias),
             (&trace.query_gradients, self.query_bias),
             (&trace.output_gradients, self.output_bias),
         ] {
-            column_sums(instructions, view(gradients), dense(gradient, layout, bias));
+            column_sums(instructions, Rows::listed(gradients, at, size), dense(gradient, layout, bias));
         }
 
         for (index, layer) in self.layers.iter().enumerate() {
             let (below, here) = trace.layers.split_at(index);
-            let input = below.last().map_or(&trace.cell_inputs[..], |layer| &layer.states[block..]);
-            layer.weight_gradients(pass, &here[0], input, segment, steps, scratch, gradient);
+            let input = below.last().map_or(&trace.cell_inputs[..], GruTrace::after);
+            layer.weight_gradients(pass, &here[0], input, at, before, scratch, gradient);
         }
-        let ids = joined.decoder.chunks_exact(pass.rows.max(1)).take(steps).flat_map(|ids| &ids[segment.rows.clone()]);
-        let out = &mut gradient.rows[self.embedding_slot];
-        look_up_back(instructions, ids.copied(), view(&trace.embedded_gradients), &mut trace.order, out);
+        let ids = at.iter().map(|row| joined.decoder[*row as usize]);
+        let rows = Rows::listed(&trace.embedded_gradients, at, size);
+        look_up_back(instructions, ids, rows, &mut trace.order, &mut gradient.rows[self.embedding_slot]);
     }
 }

@@ -1,7 +1,7 @@
 //! The encoder: an embedding and a stack of GRU layers over the reversed source.
 
 use super::elementwise::add_assign;
-use super::gemm::Scratch;
+use super::gemm::{Rows, Scratch};
 use super::gru::{Gru, GruTrace, PreparedGru};
 use super::joined::Joined;
 use super::linear::{Pass, look_up, look_up_back, sized};
@@ -75,7 +75,7 @@ impl Encoder {
         for (index, layer) in self.layers.iter().enumerate() {
             let (below, here) = trace.layers.split_at_mut(index);
             let input = below.last().map_or(&trace.embedded[..], |layer| layer.outputs(0..steps));
-            here[0].start(steps, pass.rows, self.size);
+            here[0].start(&joined.encoder_time, pass.rows, self.size);
             layer.project(pass, &prepared.layers[index], input, 0..steps, &mut here[0]);
             for t in 0..steps {
                 layer.step(pass, &prepared.layers[index], t, &mut here[0]);
@@ -110,12 +110,13 @@ impl Encoder {
             }
             layer.input_gradient(pass, prepared, 0..steps, here, &mut trace.output_gradient, false);
             for (segment, gradient) in joined.segments.iter().zip(&mut *gradients) {
-                layer.weight_gradients(pass, here, input, segment, steps, scratch, gradient);
+                // All rows are alive at every step: the state before a step lies where its own rows do.
+                layer.weight_gradients(pass, here, input, &segment.encoder, &segment.encoder, scratch, gradient);
             }
         }
         for (segment, gradient) in joined.segments.iter().zip(gradients) {
-            let ids = joined.encoder.chunks_exact(pass.rows.max(1)).flat_map(|ids| &ids[segment.rows.clone()]).copied();
-            let rows = segment.view(&trace.output_gradient, steps, pass.rows, self.size);
+            let ids = segment.encoder.iter().map(|row| joined.encoder[*row as usize]);
+            let rows = Rows::listed(&trace.output_gradient, &segment.encoder, self.size);
             let out = &mut gradient.rows[self.embedding_slot];
             look_up_back(pass.instructions, ids, rows, &mut trace.order, out);
         }

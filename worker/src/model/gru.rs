@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::elementwise::{column_sums, fill_rows, sigmoid, tanh};
 use super::gemm::{Rows, Scratch, multiply_transposed};
 use super::instructions::kernel;
-use super::joined::Segment;
+use super::joined::Timeline;
 use super::linear::{Pass, Weight, dense, sized};
 use crate::train::gradient::Gradient;
 use crate::train::params::{Layout, ParamSpec, Params};
@@ -36,13 +36,15 @@ pub struct PreparedGru {
 /// What the forward pass leaves for the backward pass, and the gradients that this leaves for the weights.
 #[derive(Debug, Default)]
 pub struct GruTrace {
+    /// Rows of the first states.
     rows: usize,
     size: usize,
-    /// [steps + 1, rows, size]: entry t is the state before step t.
+    time: Timeline,
+    /// The first states, then those after each step.
     pub states: Vec<f32>,
-    /// [steps, rows, 2 size]: r and u.
+    /// [timeline, 2 size]: r and u.
     gates: Vec<f32>,
-    /// [steps, rows, size]: r h.
+    /// [timeline, size]: r h.
     reset_states: Vec<f32>,
     candidates: Vec<f32>,
     /// Gradients of the sums inside of sigmoid and tanh.
@@ -51,15 +53,16 @@ pub struct GruTrace {
 }
 
 impl GruTrace {
-    /// Makes room and sets the first state to zero.
-    pub fn start(&mut self, steps: usize, rows: usize, size: usize) {
+    /// Makes room and sets the first states to zero.
+    pub fn start(&mut self, time: &Timeline, rows: usize, size: usize) {
         (self.rows, self.size) = (rows, size);
-        let block = rows * size;
-        sized(&mut self.states, (steps + 1) * block);
-        self.states[..block].fill(0.0);
-        sized(&mut self.gates, steps * block * 2);
-        sized(&mut self.reset_states, steps * block);
-        sized(&mut self.candidates, steps * block);
+        self.time.clone_from(time);
+        let all = time.total() * size;
+        sized(&mut self.states, rows * size + all);
+        self.states[..rows * size].fill(0.0);
+        sized(&mut self.gates, all * 2);
+        sized(&mut self.reset_states, all);
+        sized(&mut self.candidates, all);
     }
 
     /// Makes room for the backward pass over as many steps.
@@ -68,24 +71,26 @@ impl GruTrace {
         sized(&mut self.candidates_gradient, self.candidates.len());
     }
 
-    /// The state before step `t`, [rows, size].
+    /// The state before step `t` of the rows that are alive in it; after the last step, of all that were in that.
     pub fn state(&self, t: usize) -> &[f32] {
-        &self.states[self.range(t..t + 1)]
+        &self.states[self.state_range(t)]
     }
 
-    /// The states after the steps, [steps, rows, size].
+    fn state_range(&self, t: usize) -> Range<usize> {
+        let start = if t == 0 { 0 } else { self.rows + self.time.start(t - 1) };
+        let rows = if t < self.time.steps() { self.time.alive(t) } else { self.rows + self.time.total() - start };
+        start * self.size..(start + rows) * self.size
+    }
+
+    /// The states after these steps.
     pub fn outputs(&self, steps: Range<usize>) -> &[f32] {
-        &self.states[self.range(steps.start + 1..steps.end + 1)]
+        let range = self.time.range(steps, self.size);
+        &self.after()[range]
     }
 
-    fn range(&self, steps: Range<usize>) -> Range<usize> {
-        let block = self.rows * self.size;
-        steps.start * block..steps.end * block
-    }
-
-    fn wide_range(&self, steps: Range<usize>) -> Range<usize> {
-        let block = self.rows * self.size * 2;
-        steps.start * block..steps.end * block
+    /// The states after all steps, along the timeline.
+    pub fn after(&self) -> &[f32] {
+        &self.states[self.rows * self.size..]
     }
 }
 
@@ -120,7 +125,7 @@ impl Gru {
         prepared.candidate_state.pack(Rows::new(state, size));
     }
 
-    /// The input's share of all sums of these steps, in one product; `input` is [steps, rows, size].
+    /// The input's share of all sums of these steps, in one product.
     pub fn project(
         &self,
         pass: &Pass<'_>,
@@ -129,7 +134,7 @@ impl Gru {
         steps: Range<usize>,
         trace: &mut GruTrace,
     ) {
-        let (narrow, wide) = (trace.range(steps.clone()), trace.wide_range(steps));
+        let (narrow, wide) = (trace.time.range(steps.clone(), self.size), trace.time.range(steps, 2 * self.size));
         let gates = &mut trace.gates[wide];
         fill_rows(pass.instructions, pass.params.get(self.gates_bias), gates, 2 * self.size);
         prepared.gates_input.apply(pass, input, gates);
@@ -140,9 +145,11 @@ impl Gru {
 
     /// From the state before step `t`, already projected, to the state after it.
     pub fn step(&self, pass: &Pass<'_>, prepared: &PreparedGru, t: usize, trace: &mut GruTrace) {
-        let (range, wide) = (trace.range(t..t + 1), trace.wide_range(t..t + 1));
-        let (before, after) = trace.states.split_at_mut(range.end);
-        let (state, next) = (&before[range.clone()], &mut after[..range.len()]);
+        let (range, wide) = (trace.time.range(t..t + 1, self.size), trace.time.range(t..t + 1, 2 * self.size));
+        let state_range = trace.state_range(t);
+        let next_start = trace.rows * self.size + range.start;
+        let (before, after) = trace.states.split_at_mut(next_start);
+        let (state, next) = (&before[state_range], &mut after[..range.len()]);
         let (gates, reset_state) = (&mut trace.gates[wide], &mut trace.reset_states[range.clone()]);
         prepared.gates_state.apply(pass, state, gates);
         apply_gates(pass.instructions, self.size, state, gates, reset_state);
@@ -161,8 +168,8 @@ impl Gru {
         carry: &mut [f32],
         reset_gradient: &mut Vec<f32>,
     ) {
-        let (range, wide) = (trace.range(t..t + 1), trace.wide_range(t..t + 1));
-        let state = &trace.states[range.clone()];
+        let (range, wide) = (trace.time.range(t..t + 1, self.size), trace.time.range(t..t + 1, 2 * self.size));
+        let state = &trace.states[trace.state_range(t)];
         let gates = &trace.gates[wide.clone()];
         let gates_gradient = &mut trace.gates_gradient[wide];
         let candidate_gradient = &mut trace.candidates_gradient[range.clone()];
@@ -174,7 +181,7 @@ impl Gru {
         prepared.gates_state.apply_back(pass, gates_gradient, carry, true);
     }
 
-    /// Gradient of the input of these steps, [steps, rows, size], after [`Gru::step_back`] over them.
+    /// Gradient of the input of these steps, after [`Gru::step_back`] over them.
     pub fn input_gradient(
         &self,
         pass: &Pass<'_>,
@@ -184,34 +191,36 @@ impl Gru {
         out: &mut [f32],
         accumulate: bool,
     ) {
-        let (narrow, wide) = (trace.range(steps.clone()), trace.wide_range(steps));
+        let (narrow, wide) = (trace.time.range(steps.clone(), self.size), trace.time.range(steps, 2 * self.size));
         prepared.gates_input.apply_back(pass, &trace.gates_gradient[wide], out, accumulate);
         prepared.candidate_input.apply_back(pass, &trace.candidates_gradient[narrow], out, true);
     }
 
-    /// Gradients of the parameters for one micro-batch over its first `steps` steps, one product for each weight.
+    /// Gradients of the parameters for one micro-batch, one product for each weight. `at` lists its rows along the
+    /// timeline, `before` those of the states before the steps.
     #[allow(clippy::too_many_arguments)]
     pub fn weight_gradients(
         &self,
         pass: &Pass<'_>,
         trace: &GruTrace,
         input: &[f32],
-        segment: &Segment,
-        steps: usize,
+        at: &[u32],
+        before: &[u32],
         scratch: &mut Scratch,
         gradient: &mut Gradient,
     ) {
         let (size, layout, instructions) = (self.size, &pass.params.layout, pass.instructions);
-        let view = |data| segment.view(data, steps, pass.rows, size);
-        let wide = segment.view(&trace.gates_gradient, steps, pass.rows, 2 * size);
-        let narrow = view(&trace.candidates_gradient);
+        let (input, states) = (Rows::listed(input, at, size), Rows::listed(&trace.states, before, size));
+        let reset_states = Rows::listed(&trace.reset_states, at, size);
+        let wide = Rows::listed(&trace.gates_gradient, at, 2 * size);
+        let narrow = Rows::listed(&trace.candidates_gradient, at, size);
         let (for_input, for_state) = dense(gradient, layout, self.gates_weight).split_at_mut(size * 2 * size);
-        multiply_transposed(instructions, view(input), wide, for_input, 2 * size, false, scratch);
-        multiply_transposed(instructions, view(&trace.states), wide, for_state, 2 * size, false, scratch);
+        multiply_transposed(instructions, input, wide, for_input, 2 * size, false, scratch);
+        multiply_transposed(instructions, states, wide, for_state, 2 * size, false, scratch);
         column_sums(instructions, wide, dense(gradient, layout, self.gates_bias));
         let (for_input, for_state) = dense(gradient, layout, self.candidate_weight).split_at_mut(size * size);
-        multiply_transposed(instructions, view(input), narrow, for_input, size, false, scratch);
-        multiply_transposed(instructions, view(&trace.reset_states), narrow, for_state, size, false, scratch);
+        multiply_transposed(instructions, input, narrow, for_input, size, false, scratch);
+        multiply_transposed(instructions, reset_states, narrow, for_state, size, false, scratch);
         column_sums(instructions, narrow, dense(gradient, layout, self.candidate_bias));
     }
 }

@@ -2,76 +2,164 @@
 //!
 //! Rows never influence each other, so the forward and backward passes over joined rows give each micro-batch the bits
 //! that it would have alone. Only sums over rows (the gradients of parameters) are taken per micro-batch.
+//!
+//! Positions after the last weighted target of a row change neither loss nor gradient and are not computed: rows are
+//! sorted by their number of decoder steps, the longest first, and those that have ended fall off the end.
 
 use std::ops::Range;
 
-use super::gemm::Rows;
 use crate::data::batch::MicroBatch;
 
 const PAD: u32 = 0;
 
-/// One micro-batch inside of a [`Joined`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct Segment {
-    /// Its rows among all rows.
-    pub rows: Range<usize>,
-    /// Decoder positions up to its last weighted target; later ones change neither loss nor gradient.
-    pub target_len: usize,
+/// Which rows are alive at each step: always the first ones. Buffers hold the alive rows of all steps without gaps.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    /// Where the rows of each step start, and at the end where the last step ends.
+    starts: Vec<usize>,
 }
 
-/// Time-major like [`MicroBatch`]: position `t` of row `r` lies at `t * rows + r`.
+impl Timeline {
+    fn fill(&mut self, alive: impl Iterator<Item = usize>) {
+        self.starts.clear();
+        self.starts.push(0);
+        let mut total = 0;
+        self.starts.extend(alive.map(|count| {
+            total += count;
+            total
+        }));
+    }
+
+    pub fn steps(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// Rows of all steps together.
+    pub fn total(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Alive rows of a step.
+    pub fn alive(&self, t: usize) -> usize {
+        self.starts[t + 1] - self.starts[t]
+    }
+
+    /// Where the rows of a step start.
+    pub fn start(&self, t: usize) -> usize {
+        self.starts[t]
+    }
+
+    /// The elements of these steps in a buffer of rows that are `width` wide.
+    pub fn range(&self, steps: Range<usize>, width: usize) -> Range<usize> {
+        self.starts[steps.start] * width..self.starts[steps.end] * width
+    }
+}
+
+/// Where the rows of one micro-batch lie among the joined ones; in order of step, then row.
+#[derive(Debug, Default)]
+pub struct Segment {
+    /// Rows that belong to it.
+    pub rows: Vec<u32>,
+    /// Rows of the encoder's timeline.
+    pub encoder: Vec<u32>,
+    /// Rows of the decoder's timeline.
+    pub decoder: Vec<u32>,
+    /// For each of these, the row of the state before the step, in a buffer that starts with the first states.
+    pub decoder_before: Vec<u32>,
+}
+
 #[derive(Debug, Default)]
 pub struct Joined {
     pub rows: usize,
     pub source_len: usize,
-    /// The largest of the segments'.
-    pub target_len: usize,
+    /// All rows at every step.
+    pub encoder_time: Timeline,
+    pub decoder_time: Timeline,
     pub segments: Vec<Segment>,
+    /// For each row, its place among the rows of the micro-batches one after the other.
+    pub order: Vec<usize>,
+    /// Along the timelines.
     pub encoder: Vec<u32>,
     pub decoder: Vec<u32>,
     pub targets: Vec<u32>,
     pub weights: Vec<f32>,
+    /// Per row.
     pub source_lengths: Vec<u32>,
     /// Per row: 1 / (sum of its weights + 1e-12).
     pub scales: Vec<f64>,
+    /// Per row: micro-batch, row in it, number of decoder steps.
+    places: Vec<(usize, usize, usize)>,
 }
 
 impl Joined {
     /// # Panics
     /// If the micro-batches differ in their lengths: they must come from one bucket.
     pub fn fill(&mut self, batches: &[&MicroBatch]) {
-        self.segments.clear();
-        self.source_lengths.clear();
-        self.scales.clear();
-        self.rows = batches.iter().map(|batch| batch.rows).sum();
         self.source_len = batches.first().map_or(0, |batch| batch.source_len);
         let target_len = batches.first().map_or(0, |batch| batch.target_len);
-        let mut start = 0;
-        for batch in batches {
+        self.places.clear();
+        for (index, batch) in batches.iter().enumerate() {
             assert_eq!((batch.source_len, batch.target_len), (self.source_len, target_len), "buckets differ");
-            let last = batch.weights.iter().rposition(|weight| *weight != 0.0);
-            let target_len = last.map_or(0, |index| index / batch.rows + 1);
-            self.segments.push(Segment { rows: start..start + batch.rows, target_len });
-            self.source_lengths.extend_from_slice(&batch.source_lengths);
-            self.scales.extend((0..batch.rows).map(|row| {
-                let weights = batch.weights.iter().skip(row).step_by(batch.rows);
-                1.0 / (weights.map(|weight| f64::from(*weight)).sum::<f64>() + 1e-12)
-            }));
-            start += batch.rows;
+            for row in 0..batch.rows {
+                let last = (0..target_len).rposition(|t| batch.weights[t * batch.rows + row] != 0.0);
+                self.places.push((index, row, last.map_or(0, |t| t + 1)));
+            }
         }
-        self.target_len = self.segments.iter().map(|segment| segment.target_len).max().unwrap_or(0);
-        interleave(batches, |batch| &batch.encoder, self.source_len, &mut self.encoder);
-        interleave(batches, |batch| &batch.decoder, self.target_len, &mut self.decoder);
-        interleave(batches, |batch| &batch.targets, self.target_len, &mut self.targets);
-        interleave(batches, |batch| &batch.weights, self.target_len, &mut self.weights);
+        self.rows = self.places.len();
+        self.order.clear();
+        self.order.extend(0..self.rows);
+        // Stable: rows of one micro-batch keep the order that they have when it is alone.
+        self.order.sort_by_key(|row| std::cmp::Reverse(self.places[*row].2));
+
+        self.encoder_time.fill(std::iter::repeat_n(self.rows, self.source_len));
+        let longest = self.order.first().map_or(0, |row| self.places[*row].2);
+        let alive = |t: usize| self.order.partition_point(|row| self.places[*row].2 > t);
+        self.decoder_time.fill((0..longest).map(alive));
+        let sorted = || self.order.iter().map(|row| self.places[*row]);
+        along(batches, sorted, self.source_len, |_, _| true, |batch| &batch.encoder, &mut self.encoder);
+        let alive = |steps: usize, t: usize| t < steps;
+        along(batches, sorted, longest, alive, |batch| &batch.decoder, &mut self.decoder);
+        along(batches, sorted, longest, alive, |batch| &batch.targets, &mut self.targets);
+        along(batches, sorted, longest, alive, |batch| &batch.weights, &mut self.weights);
+        self.source_lengths.clear();
+        self.source_lengths.extend(sorted().map(|(index, row, _)| batches[index].source_lengths[row]));
+        self.scales.clear();
+        self.scales.extend(sorted().map(|(index, row, _)| {
+            let weights = batches[index].weights.iter().skip(row).step_by(batches[index].rows);
+            1.0 / (weights.map(|weight| f64::from(*weight)).sum::<f64>() + 1e-12)
+        }));
+        self.fill_segments(batches.len());
+    }
+
+    fn fill_segments(&mut self, count: usize) {
+        self.segments.resize_with(count, Segment::default);
+        for segment in &mut self.segments {
+            for list in [&mut segment.rows, &mut segment.encoder, &mut segment.decoder, &mut segment.decoder_before] {
+                list.clear();
+            }
+        }
+        for (row, place) in self.order.iter().enumerate() {
+            self.segments[self.places[*place].0].rows.push(row as u32);
+        }
+        for Segment { rows, encoder, decoder, decoder_before } in &mut self.segments {
+            for t in 0..self.source_len {
+                encoder.extend(rows.iter().map(|row| (t * self.rows) as u32 + row));
+            }
+            for t in 0..self.decoder_time.steps() {
+                let before = if t == 0 { 0 } else { self.rows + self.decoder_time.start(t - 1) };
+                let alive = &rows[..rows.partition_point(|row| (*row as usize) < self.decoder_time.alive(t))];
+                decoder.extend(alive.iter().map(|row| self.decoder_time.start(t) as u32 + row));
+                decoder_before.extend(alive.iter().map(|row| before as u32 + row));
+            }
+        }
     }
 
     /// Sources alone, for decoding: reversed, padding first; of a source that is too long the last ids remain.
     pub fn fill_sources(&mut self, sources: &[&[u32]], source_len: usize, target_len: usize) {
         let rows = sources.len();
-        *self = Self { rows, source_len, target_len, ..std::mem::take(self) };
-        self.segments.clear();
-        self.segments.push(Segment { rows: 0..rows, target_len });
+        (self.rows, self.source_len) = (rows, source_len);
+        self.encoder_time.fill(std::iter::repeat_n(rows, source_len));
+        self.decoder_time.fill(std::iter::repeat_n(rows, target_len));
         self.encoder.clear();
         self.encoder.resize(source_len * rows, PAD);
         self.source_lengths.clear();
@@ -90,24 +178,18 @@ impl Joined {
     }
 }
 
-fn interleave<'a, T: Copy + 'a>(
+/// Copies a time-major field of all micro-batches along a timeline.
+fn along<'a, T: Copy + 'a, Places: Iterator<Item = (usize, usize, usize)>>(
     batches: &[&'a MicroBatch],
-    field: impl Fn(&'a MicroBatch) -> &'a [T],
+    places: impl Fn() -> Places,
     steps: usize,
+    alive: impl Fn(usize, usize) -> bool,
+    field: impl Fn(&'a MicroBatch) -> &'a [T],
     out: &mut Vec<T>,
 ) {
     out.clear();
-    for step in 0..steps {
-        for batch in batches {
-            out.extend_from_slice(&field(batch)[step * batch.rows..(step + 1) * batch.rows]);
-        }
-    }
-}
-
-impl Segment {
-    /// The rows of this segment at the first `steps` positions of time-major `data` with `rows` rows of `width`.
-    pub fn view<'a>(&self, data: &'a [f32], steps: usize, rows: usize, width: usize) -> Rows<'a> {
-        let start = (self.rows.start * width).min(data.len());
-        Rows::grouped(&data[start..], steps, self.rows.len(), rows * width, width)
+    for t in 0..steps {
+        let rows = places().filter(|place| alive(place.2, t));
+        out.extend(rows.map(|(index, row, _)| field(batches[index])[t * batches[index].rows + row]));
     }
 }

@@ -6,27 +6,14 @@ use super::elementwise::{dot_product, exp, largest, ln, sum};
 use super::gemm::{PackedMatrix, Rows, multiply};
 use super::instructions::kernel;
 use super::joined::{Joined, Segment};
-use super::linear::{Pass, sized};
+use super::linear::{Pass, look_up, sized};
 use super::negatives::Negatives;
 use super::softmax::Projection;
 use crate::train::gradient::Gradient;
 
-/// A row of the batch at a decoder position where its target counts.
-#[derive(Debug, Clone, Copy)]
-struct Active {
-    position: usize,
-    row: usize,
-    target: u32,
-}
-
 #[derive(Debug, Default)]
 pub struct SampledTrace {
-    /// By position, then row.
-    active: Vec<Active>,
-    /// [active, size].
-    hidden: Vec<f32>,
-    hidden_gradient: Vec<f32>,
-    /// [active, samples]: logits, then their gradients.
+    /// [decoder timeline, samples]: logits, then their gradients.
     logits: Vec<f32>,
     /// Gradients of the targets' logits.
     targets: Vec<f32>,
@@ -38,14 +25,15 @@ pub struct SampledTrace {
     offsets: Vec<f32>,
     /// For each id of the vocabulary, its place among the row gradients of the segment at hand.
     slots: Vec<u32>,
+    /// The places of the candidates of one position.
     places: Vec<u32>,
 }
 
 const ABSENT: u32 = u32::MAX;
 
 impl Projection {
-    /// Adds weight * cross entropy * scale of each target to its row's loss, and sets the gradients of `outputs`,
-    /// both [T, rows, size].
+    /// Adds weight * cross entropy * scale of each target to its row's loss, and sets the gradients of `outputs`, both
+    /// along the decoder's timeline.
     #[allow(clippy::too_many_arguments)]
     pub fn sampled(
         &self,
@@ -57,32 +45,15 @@ impl Projection {
         output_gradients: &mut Vec<f32>,
         trace: &mut SampledTrace,
     ) {
-        let (size, rows) = (self.size, pass.rows);
-        trace.active.clear();
-        trace.hidden.clear();
-        for (index, weight) in joined.weights.iter().enumerate() {
-            if *weight != 0.0 {
-                let active = Active { position: index / rows, row: index % rows, target: joined.targets[index] };
-                trace.active.push(active);
-                trace.hidden.extend_from_slice(&outputs[index * size..(index + 1) * size]);
-            }
-        }
+        let time = &joined.decoder_time;
         let samples = negatives.positions.first().map_or(0, |list| list.ids.len());
-        sized(&mut trace.logits, trace.active.len() * samples);
-        sized(&mut trace.targets, trace.active.len());
-        sized(&mut trace.hidden_gradient, trace.active.len() * size);
-        let mut start = 0;
-        while start < trace.active.len() {
-            let position = trace.active[start].position;
-            let end = start + trace.active[start..].iter().take_while(|active| active.position == position).count();
-            self.position(pass, joined, negatives, position, start..end, losses, trace);
-            start = end;
-        }
-        sized(output_gradients, joined.target_len * rows * size);
-        output_gradients.fill(0.0);
-        for (active, gradient) in trace.active.iter().zip(trace.hidden_gradient.chunks_exact(size)) {
-            let start = (active.position * rows + active.row) * size;
-            output_gradients[start..start + size].copy_from_slice(gradient);
+        sized(&mut trace.logits, time.total() * samples);
+        sized(&mut trace.targets, time.total());
+        sized(output_gradients, time.total() * self.size);
+        for t in 0..time.steps() {
+            let range = time.range(t..t + 1, self.size);
+            let gradients = &mut output_gradients[range.clone()];
+            self.position(pass, joined, negatives, t, &outputs[range], losses, gradients, trace);
         }
     }
 
@@ -92,65 +63,68 @@ impl Projection {
         pass: &Pass<'_>,
         joined: &Joined,
         negatives: &Negatives,
-        position: usize,
-        range: std::ops::Range<usize>,
+        t: usize,
+        outputs: &[f32],
         losses: &mut [f64],
+        output_gradients: &mut [f32],
         trace: &mut SampledTrace,
     ) {
-        let (size, ids) = (self.size, &negatives.positions[position].ids);
+        let (size, ids) = (self.size, &negatives.positions[t].ids);
         let (weight, bias) = (pass.params.get(self.weight), pass.params.get(self.bias));
-        super::linear::look_up(weight, ids, size, &mut trace.gathered);
+        look_up(weight, ids, size, &mut trace.gathered);
         trace.forward.pack_transposed(Rows::new(&trace.gathered, size));
         trace.backward.pack(Rows::new(&trace.gathered, size));
         trace.offsets.clear();
-        trace.offsets.extend(ids.iter().map(|id| bias[*id as usize] - negatives.log_expected_count(position, *id)));
+        let offset = |id: u32| bias[id as usize] - negatives.log_expected_count(t, id);
+        trace.offsets.extend(ids.iter().map(|id| offset(*id)));
         let samples = ids.len();
-        let hidden = &trace.hidden[range.start * size..range.end * size];
-        let logits = &mut trace.logits[range.start * samples..range.end * samples];
-        multiply(pass.instructions, Rows::new(hidden, size), &trace.forward, logits, samples, false);
-        let gradients = &mut trace.hidden_gradient[range.start * size..range.end * size];
-        let parts = hidden.chunks_exact(size).zip(logits.chunks_exact_mut(samples));
-        let targets = &mut trace.targets[range.clone()];
-        for (((hidden, logits), active), target) in parts.zip(&trace.active[range.clone()]).zip(&mut *targets) {
-            let id = active.target as usize;
-            let row = &weight[id * size..(id + 1) * size];
-            let offset = bias[id] - negatives.log_expected_count(position, active.target);
-            let logit = dot_product(pass.instructions, hidden, row) + offset;
-            let hit = ids.iter().position(|id| *id == active.target).unwrap_or(samples);
-            let factor = f64::from(joined.weights[position * pass.rows + active.row]) * joined.scales[active.row];
+        let logits = &mut trace.logits[joined.decoder_time.range(t..t + 1, samples)];
+        multiply(pass.instructions, Rows::new(outputs, size), &trace.forward, logits, samples, false);
+
+        let start = joined.decoder_time.start(t);
+        let row_of = |id: u32| &weight[id as usize * size..(id as usize + 1) * size];
+        let rows = outputs.chunks_exact(size).zip(logits.chunks_exact_mut(samples));
+        for (row, ((output, logits), loss)) in rows.zip(losses).enumerate() {
+            let id = joined.targets[start + row];
+            let logit = dot_product(pass.instructions, output, row_of(id)) + offset(id);
+            let hit = ids.iter().position(|other| *other == id).unwrap_or(samples);
+            let factor = f64::from(joined.weights[start + row]) * joined.scales[row];
             let (entropy, gradient) =
                 cross_entropy(pass.instructions, logits, &trace.offsets, hit, logit, factor as f32);
-            losses[active.row] += factor * entropy;
-            *target = gradient;
+            *loss += factor * entropy;
+            trace.targets[start + row] = gradient;
         }
-        multiply(pass.instructions, Rows::new(logits, samples), &trace.backward, gradients, size, false);
-        for ((gradient, active), target) in gradients.chunks_exact_mut(size).zip(&trace.active[range]).zip(targets) {
-            let id = active.target as usize;
-            add_scaled(pass.instructions, gradient, *target, &weight[id * size..(id + 1) * size]);
+        multiply(pass.instructions, Rows::new(logits, samples), &trace.backward, output_gradients, size, false);
+        for (row, gradient) in output_gradients.chunks_exact_mut(size).enumerate() {
+            add_scaled(pass.instructions, gradient, trace.targets[start + row], row_of(joined.targets[start + row]));
         }
     }
 
     /// Row gradients of weight and bias of one micro-batch, after [`Projection::sampled`].
+    #[allow(clippy::too_many_arguments)]
     pub fn sampled_gradients(
         &self,
         pass: &Pass<'_>,
+        joined: &Joined,
         segment: &Segment,
         negatives: &Negatives,
+        outputs: &[f32],
         trace: &mut SampledTrace,
         gradient: &mut Gradient,
     ) {
-        let size = self.size;
-        let mine = |active: &Active| segment.rows.contains(&active.row);
+        let (size, time) = (self.size, &joined.decoder_time);
+        // The segment's rows of each step.
+        let steps = (0..time.steps()).scan(&segment.decoder[..], |rest, t| {
+            let (here, later) = rest.split_at(rest.partition_point(|row| (*row as usize) < time.start(t + 1)));
+            *rest = later;
+            (!here.is_empty()).then_some((t, here))
+        });
         trace.slots.clear();
         trace.slots.resize(self.vocabulary, ABSENT);
-        let mut marked = usize::MAX;
-        for active in trace.active.iter().filter(|active| mine(active)) {
-            trace.slots[active.target as usize] = 0;
-            if active.position != marked {
-                marked = active.position;
-                for id in &negatives.positions[marked].ids {
-                    trace.slots[*id as usize] = 0;
-                }
+        for (t, rows) in steps.clone() {
+            let targets = rows.iter().map(|row| &joined.targets[*row as usize]);
+            for id in negatives.positions[t].ids.iter().chain(targets) {
+                trace.slots[*id as usize] = 0;
             }
         }
         let [weights, biases] = gradient.rows.get_disjoint_mut([self.weight_slot, self.bias_slot]).expect("two tables");
@@ -165,27 +139,18 @@ impl Projection {
             values.clear();
             values.resize(weights.rows.len() * width, 0.0);
         }
-        let mut start = 0;
-        while let Some(first) = trace.active[start..].iter().position(mine) {
-            let first = start + first;
-            let position = trace.active[first].position;
-            let same = |active: &&Active| active.position == position && mine(active);
-            let end = first + trace.active[first..].iter().take_while(same).count();
-            let ids = &negatives.positions[position].ids;
+        for (t, rows) in steps {
+            let ids = &negatives.positions[t].ids;
             trace.places.clear();
             trace.places.extend(ids.iter().map(|id| trace.slots[*id as usize]));
-            let hidden = &trace.hidden[first * size..end * size];
-            let logits = &trace.logits[first * ids.len()..end * ids.len()];
             let (weights, biases) = (&mut weights.values, &mut biases.values);
-            add_outer(pass.instructions, size, &trace.places, logits, hidden, weights, biases);
-            for (index, active) in trace.active[first..end].iter().enumerate() {
-                let slot = trace.slots[active.target as usize] as usize;
-                let factor = trace.targets[first + index];
-                let hidden = &hidden[index * size..(index + 1) * size];
-                add_scaled(pass.instructions, &mut weights[slot * size..(slot + 1) * size], factor, hidden);
-                biases[slot] += factor;
+            add_outer(pass.instructions, size, &trace.places, rows, &trace.logits, outputs, weights, biases);
+            for row in rows.iter().map(|row| *row as usize) {
+                let slot = trace.slots[joined.targets[row] as usize] as usize;
+                let output = &outputs[row * size..(row + 1) * size];
+                add_scaled(pass.instructions, &mut weights[slot * size..(slot + 1) * size], trace.targets[row], output);
+                biases[slot] += trace.targets[row];
             }
-            start = end;
         }
     }
 }
@@ -227,12 +192,14 @@ kernel! {
 }
 
 kernel! {
-    /// For each candidate j and each row a in order: weights[place j] += gradient[a, j] hidden[a], and the bias likewise.
+    /// For each candidate j and each of the rows in order: weights[place j] += gradient[row, j] output[row], and the
+    /// bias likewise.
     fn add_outer(
         size: usize,
         places: &[u32],
+        rows: &[u32],
         gradients: &[f32],
-        hidden: &[f32],
+        outputs: &[f32],
         weights: &mut [f32],
         biases: &mut [f32],
     ) {
@@ -240,23 +207,23 @@ kernel! {
         let samples = places.len();
         for (candidate, place) in places.iter().enumerate() {
             let place = *place as usize;
+            let factors = rows.iter().map(|row| gradients[*row as usize * samples + candidate]);
             let (whole, rest) = weights[place * size..(place + 1) * size].as_chunks_mut::<WIDTH>();
             for (index, chunk) in whole.iter_mut().enumerate() {
                 let mut sums = *chunk;
-                for (gradients, hidden) in gradients.chunks_exact(samples).zip(hidden.chunks_exact(size)) {
-                    let factor = gradients[candidate];
-                    for (sum, value) in sums.iter_mut().zip(&hidden[index * WIDTH..][..WIDTH]) {
+                for (factor, row) in factors.clone().zip(rows) {
+                    for (sum, value) in sums.iter_mut().zip(&outputs[*row as usize * size + index * WIDTH..][..WIDTH]) {
                         *sum = factor.mul_add(*value, *sum);
                     }
                 }
                 *chunk = sums;
             }
             let start = size - rest.len();
-            for (gradients, hidden) in gradients.chunks_exact(samples).zip(hidden.chunks_exact(size)) {
-                for (sum, value) in rest.iter_mut().zip(&hidden[start..]) {
-                    *sum = gradients[candidate].mul_add(*value, *sum);
+            for (factor, row) in factors.zip(rows) {
+                for (sum, value) in rest.iter_mut().zip(&outputs[*row as usize * size + start..]) {
+                    *sum = factor.mul_add(*value, *sum);
                 }
-                biases[place] += gradients[candidate];
+                biases[place] += factor;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::elementwise::{exp, exp_f64, largest, ln, sum};
+use super::elementwise::{add_assign, exp, exp_f64, largest, ln, sum};
 use super::gemm::{PANEL, PackedMatrix, Rows, Scratch, multiply, multiply_panels, multiply_transposed};
 use super::instructions::kernel;
 use super::joined::Joined;
@@ -31,30 +31,28 @@ pub struct Projection {
     pub(super) bias_slot: usize,
 }
 
-/// A row at a decoder position where its target counts.
+/// What the passes over the vocabulary have found out about a target.
 #[derive(Debug, Clone, Copy)]
-struct Active {
-    position: usize,
-    row: usize,
-    target: u32,
+struct Found {
     highest: f32,
     /// Sum of exp(logit - highest).
     total: f64,
     target_logit: f32,
 }
 
+const NOTHING_FOUND: Found = Found { highest: f32::NEG_INFINITY, total: 0.0, target_logit: 0.0 };
+
 #[derive(Debug, Default)]
 pub struct SoftmaxTrace {
-    /// By segment, position and row.
-    active: Vec<Active>,
-    /// Where the rows of each segment lie among the active ones.
-    segments: Vec<Range<usize>>,
-    /// [active, size].
-    hidden: Vec<f32>,
-    hidden_gradient: Vec<f32>,
+    /// Along the decoder's timeline.
+    found: Vec<Found>,
+    /// weight * scale of each target.
+    factors: Vec<f64>,
     /// At most [`LOGITS_MAX`].
     logits: Vec<f32>,
     chunk: PackedMatrix,
+    /// Rows of one segment in one block.
+    list: Vec<u32>,
 }
 
 impl Projection {
@@ -89,7 +87,7 @@ impl Projection {
         multiply_panels(pass.instructions, rows, packed, panels, out, words.len(), false);
         let bias = &pass.params.get(self.bias)[words.clone()];
         for row in out.chunks_exact_mut(words.len()) {
-            super::elementwise::add_assign(pass.instructions, row, bias);
+            add_assign(pass.instructions, row, bias);
         }
     }
 
@@ -118,7 +116,7 @@ impl Projection {
         best.into_iter().map(|(_, word)| word).collect()
     }
 
-    /// Adds weight * cross entropy * scale of each target to its row's loss; `outputs` is [T, rows, size].
+    /// Adds weight * cross entropy * scale of each target to its row's loss; `outputs` lie along the timeline.
     pub fn full(
         &self,
         pass: &Pass<'_>,
@@ -128,52 +126,31 @@ impl Projection {
         losses: &mut [f64],
         trace: &mut SoftmaxTrace,
     ) {
-        self.collect(pass, joined, outputs, trace);
-        let SoftmaxTrace { active, hidden, logits, .. } = trace;
+        let SoftmaxTrace { found, factors, logits, .. } = trace;
+        let time = &joined.decoder_time;
+        found.clear();
+        found.resize(time.total(), NOTHING_FOUND);
         for words in self.chunks() {
-            let blocks = hidden.chunks(BLOCK_ROWS * self.size).zip(active.chunks_mut(BLOCK_ROWS));
-            for (hidden, active) in blocks {
-                self.logits(pass, packed, hidden, &words, logits);
-                for (logits, active) in logits.chunks_exact_mut(words.len()).zip(active) {
-                    if words.contains(&(active.target as usize)) {
-                        active.target_logit = logits[active.target as usize - words.start];
+            let blocks = outputs.chunks(BLOCK_ROWS * self.size).zip(found.chunks_mut(BLOCK_ROWS));
+            for ((outputs, found), targets) in blocks.zip(joined.targets.chunks(BLOCK_ROWS)) {
+                self.logits(pass, packed, outputs, &words, logits);
+                for ((logits, found), target) in logits.chunks_exact_mut(words.len()).zip(found).zip(targets) {
+                    if words.contains(&(*target as usize)) {
+                        found.target_logit = logits[*target as usize - words.start];
                     }
                     let (highest, total) = sum_of_exp(pass.instructions, logits);
-                    if highest > active.highest {
-                        // Far below: exp_f64 is defined down to -700, and e^-700 adds nothing.
-                        let gap = f64::from(active.highest) - f64::from(highest);
-                        active.total = active.total * exp_f64(gap.max(-700.0)) + f64::from(total);
-                        active.highest = highest;
-                    } else {
-                        let gap = f64::from(highest) - f64::from(active.highest);
-                        active.total += f64::from(total) * exp_f64(gap.max(-700.0));
-                    }
+                    found.add(highest, f64::from(total));
                 }
             }
         }
-        for active in active {
-            let entropy = ln(active.total) + (f64::from(active.highest) - f64::from(active.target_logit));
-            losses[active.row] += factor(joined, pass.rows, active) * entropy;
-        }
-    }
-
-    fn collect(&self, pass: &Pass<'_>, joined: &Joined, outputs: &[f32], trace: &mut SoftmaxTrace) {
-        trace.active.clear();
-        trace.segments.clear();
-        trace.hidden.clear();
-        for segment in &joined.segments {
-            let start = trace.active.len();
-            for position in 0..segment.target_len {
-                for row in segment.rows.clone() {
-                    let index = position * pass.rows + row;
-                    if joined.weights[index] != 0.0 {
-                        let (target, highest) = (joined.targets[index], f32::NEG_INFINITY);
-                        trace.active.push(Active { position, row, target, highest, total: 0.0, target_logit: 0.0 });
-                        trace.hidden.extend_from_slice(&outputs[index * self.size..(index + 1) * self.size]);
-                    }
-                }
+        factors.clear();
+        for t in 0..time.steps() {
+            for (row, loss) in losses[..time.alive(t)].iter_mut().enumerate() {
+                let (found, weight) = (&found[time.start(t) + row], joined.weights[time.start(t) + row]);
+                let factor = f64::from(weight) * joined.scales[row];
+                *loss += factor * (ln(found.total) + (f64::from(found.highest) - f64::from(found.target_logit)));
+                factors.push(factor);
             }
-            trace.segments.push(start..trace.active.len());
         }
     }
 
@@ -184,15 +161,16 @@ impl Projection {
         pass: &Pass<'_>,
         packed: &PackedMatrix,
         joined: &Joined,
+        outputs: &[f32],
         output_gradients: &mut Vec<f32>,
         trace: &mut SoftmaxTrace,
         scratch: &mut Scratch,
         gradients: &mut [Gradient],
     ) {
-        let (size, layout) = (self.size, &pass.params.layout);
-        let SoftmaxTrace { active, segments, hidden, hidden_gradient, logits, chunk } = trace;
-        sized(hidden_gradient, hidden.len());
-        hidden_gradient.fill(0.0);
+        let (size, layout, total) = (self.size, &pass.params.layout, joined.decoder_time.total());
+        let SoftmaxTrace { found, factors, logits, chunk, list } = trace;
+        sized(output_gradients, outputs.len());
+        output_gradients.fill(0.0);
         for gradient in &mut *gradients {
             dense(gradient, layout, self.weight).fill(0.0);
             dense(gradient, layout, self.bias).fill(0.0);
@@ -200,42 +178,50 @@ impl Projection {
         for words in self.chunks() {
             let wide = words.start * size..words.end * size;
             chunk.pack(Rows::new(&pass.params.get(self.weight)[wide.clone()], size));
-            for (segment, gradient) in segments.iter().zip(&mut *gradients) {
-                for start in segment.clone().step_by(BLOCK_ROWS) {
-                    let range = start..segment.end.min(start + BLOCK_ROWS);
-                    let hidden = &hidden[range.start * size..range.end * size];
-                    self.logits(pass, packed, hidden, &words, logits);
-                    for (logits, active) in logits.chunks_exact_mut(words.len()).zip(&active[range.clone()]) {
-                        let factor = factor(joined, pass.rows, active);
-                        scale_exp(pass.instructions, logits, active.highest, (factor / active.total) as f32);
-                        if words.contains(&(active.target as usize)) {
-                            logits[active.target as usize - words.start] -= factor as f32;
-                        }
+            for start in (0..total).step_by(BLOCK_ROWS) {
+                let block = start..total.min(start + BLOCK_ROWS);
+                let outputs = &outputs[block.start * size..block.end * size];
+                self.logits(pass, packed, outputs, &words, logits);
+                for (logits, row) in logits.chunks_exact_mut(words.len()).zip(block.clone()) {
+                    let (found, factor) = (&found[row], factors[row]);
+                    scale_exp(pass.instructions, logits, found.highest, (factor / found.total) as f32);
+                    let target = joined.targets[row] as usize;
+                    if words.contains(&target) {
+                        logits[target - words.start] -= factor as f32;
                     }
-                    let rows = Rows::new(logits, words.len());
-                    let out = &mut hidden_gradient[range.start * size..range.end * size];
-                    multiply(pass.instructions, rows, chunk, out, size, true);
+                }
+                let out = &mut output_gradients[block.start * size..block.end * size];
+                multiply(pass.instructions, Rows::new(logits, words.len()), chunk, out, size, true);
+                for (segment, gradient) in joined.segments.iter().zip(&mut *gradients) {
+                    list.clear();
+                    let rows = segment.decoder.iter().map(|row| *row as usize).filter(|row| block.contains(row));
+                    list.extend(rows.map(|row| (row - block.start) as u32));
+                    let left = Rows::listed(logits, list, words.len());
                     let out = &mut dense(gradient, layout, self.weight)[wide.clone()];
-                    multiply_transposed(pass.instructions, rows, Rows::new(hidden, size), out, size, true, scratch);
+                    let right = Rows::listed(outputs, list, size);
+                    multiply_transposed(pass.instructions, left, right, out, size, true, scratch);
                     let out = &mut dense(gradient, layout, self.bias)[words.clone()];
-                    for row in logits.chunks_exact(words.len()) {
-                        super::elementwise::add_assign(pass.instructions, out, row);
+                    for row in 0..left.count {
+                        add_assign(pass.instructions, out, left.row(row));
                     }
                 }
             }
         }
-        sized(output_gradients, joined.target_len * pass.rows * size);
-        output_gradients.fill(0.0);
-        for (active, gradient) in active.iter().zip(hidden_gradient.chunks_exact(size)) {
-            let start = (active.position * pass.rows + active.row) * size;
-            output_gradients[start..start + size].copy_from_slice(gradient);
-        }
     }
 }
 
-/// What the cross entropy of this target counts in the loss.
-fn factor(joined: &Joined, rows: usize, active: &Active) -> f64 {
-    f64::from(joined.weights[active.position * rows + active.row]) * joined.scales[active.row]
+impl Found {
+    /// Takes in the sum of exp(logit - highest) over further words.
+    fn add(&mut self, highest: f32, total: f64) {
+        // exp_f64 is defined down to -700, and e^-700 adds nothing.
+        let gap = (f64::from(highest) - f64::from(self.highest)).clamp(-700.0, 700.0);
+        if gap > 0.0 {
+            self.total = self.total * exp_f64(-gap) + total;
+            self.highest = highest;
+        } else {
+            self.total += total * exp_f64(gap);
+        }
+    }
 }
 
 kernel! {

@@ -152,12 +152,12 @@ impl Translate {
         if self.config.is_sampled() {
             self.projection.sampled(&pass, joined, negatives, outputs, losses, output_gradients, sampled);
             for (segment, gradient) in joined.segments.iter().zip(&mut *out) {
-                self.projection.sampled_gradients(&pass, segment, negatives, sampled, gradient);
+                self.projection.sampled_gradients(&pass, joined, segment, negatives, outputs, sampled, gradient);
             }
         } else {
             let packed = self.packed_projection(params, prepared);
             self.projection.full(&pass, packed, joined, outputs, losses, softmax);
-            self.projection.full_back(&pass, packed, joined, output_gradients, softmax, scratch, out);
+            self.projection.full_back(&pass, packed, joined, outputs, output_gradients, softmax, scratch, out);
         }
 
         // The gradient of the encoder's outputs is built in the buffer that the encoder works on.
@@ -170,23 +170,28 @@ impl Translate {
         encoder.output_gradient = encoded_gradient;
         self.encoder.backward(&pass, &prepared.encoder, joined, encoder, &mut decoder.carries, scratch, out);
 
-        let rows = joined.segments.iter().map(|segment| segment.rows.clone());
-        batches.iter().zip(rows).map(|(batch, rows)| sums(batch, &losses[rows])).collect()
+        let losses = in_order(joined, losses);
+        let mut start = 0;
+        let mut sums_of = |batch: &MicroBatch| {
+            start += batch.rows;
+            sums(batch, &losses[start - batch.rows..start])
+        };
+        batches.iter().map(|batch| sums_of(batch)).collect()
     }
 
     /// Forward pass over the joined rows up to the decoder's outputs.
     fn forward<'a>(&self, params: &'a Params, prepared: &Prepared, workspace: &mut Workspace) -> Pass<'a> {
         let Workspace { joined, encoder, decoder, .. } = workspace;
         let pass = Pass { instructions: self.instructions, params, rows: joined.rows };
-        let steps = joined.target_len;
+        let (time, steps) = (&joined.decoder_time, joined.decoder_time.steps());
         self.encoder.forward(&pass, &prepared.encoder, joined, encoder);
         let encoded = encoder.outputs(joined.source_len);
-        self.decoder.start(&pass, &prepared.decoder, &encoder.layers, encoded, joined.source_len, steps, decoder);
-        self.decoder.embed(&pass, &prepared.decoder, &joined.decoder, 0..steps, decoder);
+        self.decoder.start(&pass, &prepared.decoder, &encoder.layers, joined, encoded, decoder);
+        self.decoder.embed(&pass, &prepared.decoder, time, &joined.decoder, 0..steps, decoder);
         for t in 0..steps {
             self.decoder.step(&pass, &prepared.decoder, joined, encoded, t, decoder);
         }
-        self.decoder.outputs(&pass, &prepared.decoder, 0..steps, decoder);
+        self.decoder.outputs(&pass, &prepared.decoder, time, 0..steps, decoder);
         pass
     }
 
@@ -204,7 +209,7 @@ impl Translate {
         let packed = self.packed_projection(params, prepared);
         let Workspace { joined, decoder, softmax, .. } = workspace;
         self.projection.full(&pass, packed, joined, &decoder.outputs, &mut losses, softmax);
-        losses
+        in_order(joined, &losses)
     }
 
     /// Loss of each sample as training sees it: under the sampled softmax where the model uses one.
@@ -225,8 +230,17 @@ impl Translate {
         let Workspace { joined, decoder, sampled, .. } = workspace;
         let (outputs, gradients) = (&decoder.outputs, &mut decoder.output_gradients);
         self.projection.sampled(&pass, joined, negatives, outputs, &mut losses, gradients, sampled);
-        losses
+        in_order(joined, &losses)
     }
+}
+
+/// Losses of the joined rows in the order of the micro-batches.
+fn in_order(joined: &Joined, losses: &[f64]) -> Vec<f64> {
+    let mut ordered = vec![0.0; losses.len()];
+    for (place, loss) in joined.order.iter().zip(losses) {
+        ordered[*place] = *loss;
+    }
+    ordered
 }
 
 fn sums(batch: &MicroBatch, losses: &[f64]) -> Sums {

@@ -2,20 +2,16 @@
 
 use super::PANEL;
 
-/// Rows of equal width in a buffer, possibly with gaps, possibly in groups with a larger gap between them.
-///
-/// Groups are the rows of one micro-batch at successive time steps, when several micro-batches lie side by side.
+/// Rows of equal width in a buffer: all, evenly spaced, or those of a list.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
     pub data: &'a [f32],
     pub count: usize,
     pub width: usize,
-    /// From one row to the next inside a group.
+    /// From one row of the buffer to the next.
     step: usize,
-    /// Rows of a group.
-    group: usize,
-    /// From the start of one group to the start of the next.
-    group_step: usize,
+    /// Which rows of the buffer these are; all without a list.
+    list: Option<&'a [u32]>,
 }
 
 impl<'a> Rows<'a> {
@@ -26,26 +22,22 @@ impl<'a> Rows<'a> {
     }
 
     pub fn strided(data: &'a [f32], count: usize, width: usize, step: usize) -> Self {
-        Self { data, count, width, step, group: count.max(1), group_step: 0 }
+        Self { data, count, width, step, list: None }
     }
 
-    pub fn grouped(data: &'a [f32], groups: usize, group: usize, group_step: usize, width: usize) -> Self {
-        Self { data, count: groups * group, width, step: width, group: group.max(1), group_step }
-    }
-
-    fn offset(&self, row: usize) -> usize {
-        row / self.group * self.group_step + row % self.group * self.step
+    /// Some rows of a buffer without gaps, such as those of one micro-batch among several.
+    pub fn listed(data: &'a [f32], list: &'a [u32], width: usize) -> Self {
+        Self { data, count: list.len(), width, step: width, list: Some(list) }
     }
 
     pub fn row(&self, row: usize) -> &'a [f32] {
-        let start = self.offset(row);
+        let start = self.list.map_or(row, |list| list[row] as usize) * self.step;
         &self.data[start..start + self.width]
     }
 
-    /// The one distance between all neighbouring rows, if there is one.
+    /// The one distance between all neighbouring rows, if they are not listed.
     pub(super) fn even_step(&self) -> Option<usize> {
-        let even = self.count <= self.group || self.group_step == self.group * self.step;
-        even.then_some(self.step)
+        self.list.is_none().then_some(self.step)
     }
 
     /// # Panics

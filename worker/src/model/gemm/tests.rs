@@ -62,7 +62,7 @@ fn nothing_outside_of_the_result_is_written() {
 }
 
 #[test]
-fn a_product_cut_along_k_and_over_groups_of_rows_keeps_its_bits() {
+fn a_product_cut_along_k_or_over_listed_rows_keeps_its_bits() {
     let (steps, group, all, m, n) = (5, 3, 8, 10, 35);
     let (a, b) = (values(steps * all * m, 1), values(steps * all * n, 2));
     let first = 2;
@@ -77,8 +77,8 @@ fn a_product_cut_along_k_and_over_groups_of_rows_keeps_its_bits() {
     multiply_transposed(instructions, left, right, &mut alone, n, false, &mut scratch);
 
     let mut beside = vec![0.0; m * n];
-    let left = Rows::grouped(&a[first * m..], steps, group, all * m, m);
-    let right = Rows::grouped(&b[first * n..], steps, group, all * n, n);
+    let list: Vec<u32> = (0..steps * group).map(|i| (i / group * all + first + i % group) as u32).collect();
+    let (left, right) = (Rows::listed(&a, &list, m), Rows::listed(&b, &list, n));
     multiply_transposed(instructions, left, right, &mut beside, n, false, &mut scratch);
     assert_eq!(alone, beside);
 

@@ -37,16 +37,17 @@ impl Translate {
         let pass = Pass { instructions: self.instructions, params, rows: joined.rows };
         self.encoder.forward(&pass, &prepared.encoder, joined, encoder);
         let encoded = encoder.outputs(source_len);
-        self.decoder.start(&pass, &prepared.decoder, &encoder.layers, encoded, source_len, steps, decoder);
+        self.decoder.start(&pass, &prepared.decoder, &encoder.layers, joined, encoded, decoder);
+        let time = &joined.decoder_time;
 
         let mut answers = vec![Vec::new(); sources.len()];
         let mut ended = vec![false; sources.len()];
         let mut words = vec![GO; sources.len()];
         let block = pass.rows * self.config.size;
         for t in 0..steps {
-            self.decoder.embed(&pass, &prepared.decoder, &words, t..t + 1, decoder);
+            self.decoder.embed(&pass, &prepared.decoder, time, &words, t..t + 1, decoder);
             self.decoder.step(&pass, &prepared.decoder, joined, encoded, t, decoder);
-            self.decoder.outputs(&pass, &prepared.decoder, t..t + 1, decoder);
+            self.decoder.outputs(&pass, &prepared.decoder, time, t..t + 1, decoder);
             let outputs = &decoder.outputs[t * block..(t + 1) * block];
             words = self.projection.best_words(&pass, packed, outputs, softmax);
             for ((word, answer), ended) in words.iter().zip(&mut answers).zip(&mut ended) {
