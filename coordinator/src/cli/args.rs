@@ -2,6 +2,8 @@
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::ServeFlags;
+
 use super::address::{Address, AddressError};
 use super::printer::Output;
 use super::{
@@ -42,6 +44,8 @@ impl CommonFlags {
 pub enum Command {
     /// Train a small chatbot in an embedded cluster, lose a worker on the way, and talk to the result
     Demo(demo::DemoFlags),
+    /// Run a coordinator node
+    Serve(ServeFlags),
     /// Submit a training job
     Submit(submit::SubmitFlags),
     /// List jobs, newest first

@@ -3,16 +3,12 @@
 use std::error::Error;
 use std::time::Duration;
 
-use coord_proto::v1;
-use prost::Message;
 use thiserror::Error;
 use tonic::{Code, ConnectError, Status};
 
 use super::address::Address;
 use super::exit::{Exit, Problem};
-
-/// Metadata key of the detail that rides in every error of a coordinator.
-pub const DETAIL_KEY: &str = "coord-error-bin";
+use crate::rpc::status::detail_of;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CallError {
@@ -88,7 +84,7 @@ pub struct Setback {
 
 /// Sorts a status into a final refusal or a reason to try again.
 pub fn judge(status: &Status) -> Result<Setback, CallError> {
-    let detail = detail(status);
+    let detail = detail_of(status);
     let retryable = match &detail {
         Some(detail) => detail.retryable,
         None => {
@@ -113,11 +109,6 @@ pub fn judge(status: &Status) -> Result<Setback, CallError> {
         leader: detail.and_then(|detail| Address::parse(&detail.leader).ok()),
         maybe_done: !turned_away && !never_connected(status),
     })
-}
-
-fn detail(status: &Status) -> Option<v1::ErrorDetail> {
-    let bytes = status.metadata().get_bin(DETAIL_KEY)?.to_bytes().ok()?;
-    v1::ErrorDetail::decode(bytes).ok()
 }
 
 /// The status's own words, or the innermost cause of a broken connection, which says most.
@@ -148,21 +139,16 @@ fn never_connected(status: &Status) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tonic::metadata::{MetadataMap, MetadataValue};
+    use coord_proto::v1;
 
     use super::*;
-
-    fn with_detail(code: Code, message: &str, detail: v1::ErrorDetail) -> Status {
-        let mut metadata = MetadataMap::new();
-        metadata.insert_bin(DETAIL_KEY, MetadataValue::from_bytes(&detail.encode_to_vec()));
-        Status::with_metadata(code, message, metadata)
-    }
+    use crate::rpc::status::status;
 
     #[test]
     fn a_refusal_keeps_code_message_and_hint() {
         let detail =
             v1::ErrorDetail { code: "job_exists".into(), hint: "use `--unique`".into(), ..v1::ErrorDetail::default() };
-        let error = judge(&with_detail(Code::AlreadyExists, "job a exists", detail)).expect_err("it is final");
+        let error = judge(&status(Code::AlreadyExists, "job a exists", detail)).expect_err("it is final");
         assert_eq!(error.code(), "job_exists");
         assert_eq!(error.to_string(), "job a exists");
         assert_eq!(error.hint(), Some("use `--unique`"));
@@ -177,7 +163,7 @@ mod tests {
             leader: "10.0.0.2:7070".into(),
             ..v1::ErrorDetail::default()
         };
-        let setback = judge(&with_detail(Code::Unavailable, "not the leader", detail)).expect("worth another try");
+        let setback = judge(&status(Code::Unavailable, "not the leader", detail)).expect("worth another try");
         assert_eq!(setback.leader, Address::parse("10.0.0.2:7070").ok());
         assert!(!setback.maybe_done);
     }
@@ -185,7 +171,7 @@ mod tests {
     #[test]
     fn a_lost_leader_means_that_the_outcome_is_unknown() {
         let detail = v1::ErrorDetail { code: "no_quorum".into(), retryable: true, ..v1::ErrorDetail::default() };
-        let setback = judge(&with_detail(Code::Unavailable, "no quorum", detail)).expect("worth another try");
+        let setback = judge(&status(Code::Unavailable, "no quorum", detail)).expect("worth another try");
         assert_eq!(setback.leader, None);
         assert!(setback.maybe_done);
     }

@@ -40,13 +40,12 @@ pub fn interruptions(job: &v1::Job, zone: &TimeZone) -> String {
     }
     let mut table = Table::new(&["TIME", "GENERATION", "PAUSE", "STEP BEFORE", "STEP AFTER", "REASON"]).indented(2);
     for interruption in &job.interruptions {
-        let over = interruption.pause_millis > 0;
         table.row([
             text::time(interruption.at_millis, zone),
             interruption.generation.to_string(),
-            if over { text::duration(interruption.pause_millis) } else { "lasts".to_owned() },
+            if interruption.over { text::duration(interruption.pause_millis) } else { "lasts".to_owned() },
             interruption.step_before.to_string(),
-            if over { interruption.step_after.to_string() } else { "-".to_owned() },
+            if interruption.over { interruption.step_after.to_string() } else { "-".to_owned() },
             interruption.reason.clone(),
         ]);
     }
@@ -106,7 +105,8 @@ mod tests {
     #[test]
     fn an_interruption_that_lasts_has_no_pause_and_no_step_after_it() {
         let lasting = v1::Interruption { generation: 1, reason: "worker a lost".into(), ..v1::Interruption::default() };
-        let over = v1::Interruption { pause_millis: 340, step_before: 9, step_after: 10, ..lasting.clone() };
+        let over =
+            v1::Interruption { over: true, pause_millis: 340, step_before: 9, step_after: 10, ..lasting.clone() };
         let job = v1::Job { interruptions: vec![over, lasting], ..v1::Job::default() };
         let text = interruptions(&job, &TimeZone::UTC);
         assert!(text.contains("340 ms  9            10          worker a lost"), "{text}");

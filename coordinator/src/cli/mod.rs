@@ -24,6 +24,7 @@ mod members;
 mod names;
 mod paths;
 mod printer;
+mod serve;
 mod session;
 pub mod shapes;
 mod storage;
@@ -72,6 +73,7 @@ fn run(flags: Flags) -> Result<Exit, Problem> {
     match flags.command {
         Command::Local(flags) => Err(local::run(flags)),
         Command::Data(flags) => Err(data::run(flags)),
+        Command::Serve(flags) => serve::run(flags),
         Command::Demo(flags) => block_on(demo::run(flags, &Printer::new(common.output))),
         Command::Storage(flags) => block_on(storage::run(flags, &Printer::new(common.output))),
         command => block_on(with_session(command, &common)),
@@ -96,7 +98,7 @@ async fn with_session(command: Command, common: &CommonFlags) -> Result<Exit, Pr
         Command::Chat(flags) => chat::run(flags, session).await,
         Command::Workers => workers::run(session).await,
         Command::Members => members::run(session).await,
-        Command::Demo(_) | Command::Storage(_) | Command::Local(_) | Command::Data(_) => {
+        Command::Serve(_) | Command::Demo(_) | Command::Storage(_) | Command::Local(_) | Command::Data(_) => {
             unreachable!("these talk to no coordinator")
         }
     }

@@ -116,14 +116,13 @@ pub fn checkpoint(checkpoint: &v1::CheckpointRecord) -> Value {
 }
 
 pub fn interruption(interruption: &v1::Interruption) -> Value {
-    let over = interruption.pause_millis > 0;
     json!({
         "time": time(interruption.at_millis),
         "generation": interruption.generation,
         "reason": interruption.reason,
         "step_before": interruption.step_before,
-        "step_after": over.then_some(interruption.step_after),
-        "pause_seconds": over.then_some(interruption.pause_millis as f64 / 1000.0),
+        "step_after": interruption.over.then_some(interruption.step_after),
+        "pause_seconds": interruption.over.then_some(interruption.pause_millis as f64 / 1000.0),
     })
 }
 

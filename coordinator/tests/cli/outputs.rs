@@ -77,6 +77,7 @@ fn running() -> v1::Job {
             step_before: 60,
             step_after: 61,
             pause_millis: 340,
+            over: true,
         }],
         restarts: 1,
         job_dir: "file:///s/jobs/dialogs".into(),
@@ -222,6 +223,8 @@ async fn a_job_directory_on_this_machine_is_absolute_and_warned_about() {
 async fn every_command_has_help() {
     let commands = [
         "",
+        "demo",
+        "serve",
         "submit",
         "list",
         "describe",

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
@@ -15,6 +15,10 @@ use super::super::exit::Problem;
 const TAIL_LINES: usize = 20;
 /// Time between the polite request and the kill.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How long a killed process may take to be gone, and how often that is looked at.
+const KILL_LIMIT: Duration = Duration::from_secs(2);
+const KILL_LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A child with its own log file. Dropping it kills it and all its descendants.
 pub struct Process {
@@ -72,10 +76,16 @@ impl Process {
     /// Kills the process with everything below it, as a power failure of its host would.
     pub fn kill_tree(&mut self) {
         let Some(root) = self.child.id() else { return };
+        let tree = tree(root);
         // The root first: what is dead starts nothing new.
-        for pid in tree(root) {
+        for &pid in &tree {
             // An error means that it has ended already.
             let _ = kill_process(pid, Signal::KILL);
+        }
+        // A killed process ends a moment later; whoever called may count on its end.
+        let deadline = Instant::now() + KILL_LIMIT;
+        while tree.iter().any(|&pid| runs(pid)) && Instant::now() < deadline {
+            std::thread::sleep(KILL_LOOK_INTERVAL);
         }
     }
 
@@ -115,6 +125,13 @@ fn parents() -> Vec<(u32, u32)> {
         Some((id, parent_in(&stat)?))
     };
     entries.filter_map(pair).collect()
+}
+
+/// False for a process that is gone, or dead and only not yet waited for.
+fn runs(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).unwrap_or_default();
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    state.is_some_and(|state| !state.starts_with(['Z', 'X']))
 }
 
 /// The parent in a line of `/proc/ID/stat`: the second field after the name, which may itself hold anything.

@@ -114,9 +114,7 @@ impl Scene<'_> {
         let after = self.follow(|job| newest_pause(job).is_some() || has_ended(job)).await?;
         let interruption = newest_pause(&after);
         if let Some(interruption) = interruption {
-            self.view.pause(|| {
-                teller.say(&recovered(interruption))
-            })?;
+            self.view.pause(|| teller.say(&recovered(interruption)))?;
         }
         Ok(interruption.cloned())
     }
@@ -135,7 +133,7 @@ fn kill_is_due(job: &v1::Job) -> bool {
 
 /// The newest interruption, once it is over.
 fn newest_pause(job: &v1::Job) -> Option<&v1::Interruption> {
-    job.interruptions.last().filter(|interruption| interruption.pause_millis > 0)
+    job.interruptions.last().filter(|interruption| interruption.over)
 }
 
 fn recovered(interruption: &v1::Interruption) -> String {
@@ -263,7 +261,7 @@ mod tests {
     fn an_interruption_counts_when_its_pause_is_over() {
         let mut job = v1::Job { interruptions: vec![v1::Interruption::default()], ..v1::Job::default() };
         assert_eq!(newest_pause(&job), None);
-        job.interruptions[0].pause_millis = 250;
-        assert_eq!(newest_pause(&job).map(|interruption| interruption.pause_millis), Some(250));
+        job.interruptions[0].over = true;
+        assert_eq!(newest_pause(&job), job.interruptions.last());
     }
 }
