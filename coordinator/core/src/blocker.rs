@@ -90,12 +90,12 @@ impl fmt::Display for Blocker {
         match self {
             Blocker::NoWorkers => write!(formatter, "no worker is connected"),
             Blocker::NoSuchDevice { device } => write!(formatter, "no connected worker has the device {device}"),
-            Blocker::FreeSlots { wanted, free } => write!(formatter, "wants {wanted} slots, {free} are free"),
+            Blocker::FreeSlots { wanted, free } => write!(formatter, "wants {wanted} slots, {free} free"),
             Blocker::TooLarge { wanted, total } => {
                 write!(formatter, "wants {wanted} slots, all workers it may use have {total} together")
             }
             Blocker::NumericClass { wanted, free, class: Some(class) } => {
-                write!(formatter, "wants {wanted} slots on workers of the numeric class {class}, {free} are free there")
+                write!(formatter, "wants {wanted} slots on workers of the numeric class {class}, {free} free there")
             }
             Blocker::NumericClass { wanted, free, class: None } => {
                 write!(

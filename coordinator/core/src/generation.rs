@@ -66,7 +66,8 @@ impl Job {
                 self.end_generation(at, EndCause::Preempted, reason, Some(rank), out);
             }
             Judgement::Retryable if self.restarts >= self.spec.max_restarts => {
-                let text = format!("The replica {name} ended with {how} and all {} restarts are used.", self.restarts);
+                let (used, most) = (self.restarts, self.spec.max_restarts);
+                let text = format!("The replica {name} ended with {how}; {used} of {most} restarts are used.");
                 self.fail(at, self.failure_of(rank, &report, "restarts", text), out);
             }
             Judgement::Retryable => {
@@ -112,9 +113,7 @@ impl Job {
             self.stop_live(out);
         } else {
             self.say(at, Severity::Warning, format!("Generation {} ended first because {reason}.", self.generation));
-            if let Some(interruption) = self.interruptions.last_mut() {
-                interruption.reason = reason;
-            }
+            self.name_true_reason(&reason);
         }
         if is_new && cause != EndCause::Program && cause != EndCause::Refused {
             self.count_idle_generation(at, out);
@@ -129,6 +128,15 @@ impl Job {
         self.interruptions.push(Interruption { at, generation: self.generation, reason, step_before, over: None });
         if self.interruptions.len() > INTERRUPTIONS_KEPT {
             self.interruptions.remove(0);
+        }
+    }
+
+    /// An interruption that began with mere consequences gets the reason that they followed from.
+    fn name_true_reason(&mut self, reason: &str) {
+        if self.ending.is_some()
+            && let Some(interruption) = self.interruptions.last_mut()
+        {
+            interruption.reason = reason.to_owned();
         }
     }
 
@@ -183,7 +191,7 @@ impl Job {
         let first = failure.replica;
         let text = failure.text.clone();
         self.failure = Some(failure);
-        self.finish(at, Phase::Failed, "the job failed", first, out);
+        self.finish(at, Phase::Failed, &text, first, out);
         self.say(at, Severity::Error, text);
     }
 
@@ -192,6 +200,7 @@ impl Job {
         self.ended = Some(at);
         let told_to_stop = self.ending.is_some();
         if !self.first_end_is_known() {
+            self.name_true_reason(reason);
             self.ending = Some(Ending { cause: EndCause::JobEnded, reason: reason.to_owned(), first });
         }
         if !told_to_stop {
@@ -263,6 +272,7 @@ impl Job {
 /// Cause class and first sentence, in the words that users of managed services search for.
 fn permanent_failure(name: &str, report: &ExitReport) -> (&'static str, String) {
     let status = match (report.exit.signal, report.exit.code) {
+        (None, Some(0)) => "exited with a status of 0".to_owned(),
         (Some(signal), _) => format!("was ended by signal {signal}"),
         (None, Some(code)) => format!("exited with a non-zero status of {code}"),
         (None, None) => "ended with an unknown status".to_owned(),

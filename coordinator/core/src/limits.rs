@@ -24,6 +24,8 @@ pub const MESSAGE_BYTES_MAX: usize = 1_024;
 pub const RESTART_BACKOFF: Backoff = Backoff { first: Millis(1_000), most: Millis(60_000) };
 /// Before a worker that refused a launch is asked again by the same job.
 pub const REFUSAL_BACKOFF: Backoff = Backoff { first: Millis(10_000), most: Millis(600_000) };
+/// For how long after such a wait the next refusal still counts as one in a row.
+pub const REFUSALS_REMEMBERED: Millis = Millis(600_000);
 
 /// At most `most` bytes of the end of `text`, cut between characters.
 pub fn last_bytes(text: &str, most: usize) -> &str {

@@ -7,6 +7,7 @@ use coord_common::{Millis, NumericClass, Phase, Rank, WorkerId};
 use crate::effect::Effect;
 use crate::entry::PlaceJob;
 use crate::job::{Job, Replica, Severity, Stage};
+use crate::limits::REFUSALS_REMEMBERED;
 use crate::orders;
 use crate::reply::{Rejection, Reply};
 use crate::state::ClusterState;
@@ -26,7 +27,7 @@ pub fn apply(state: &mut ClusterState, at: Millis, place: PlaceJob, out: &mut Ve
     job.restore = None;
     job.ending = None;
     job.best_step_before = job.best_step;
-    job.set_aside.retain(|_, aside| aside.until > at);
+    job.set_aside.retain(|_, aside| aside.until + REFUSALS_REMEMBERED > at);
     let size = job.replicas.len();
     let gang = if size == 1 { "1 replica".to_owned() } else { format!("{size} replicas") };
     job.say(at, Severity::Info, format!("Generation {} is preparing with {gang}.", job.generation));

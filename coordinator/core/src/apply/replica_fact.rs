@@ -98,6 +98,7 @@ fn ready(job: &mut Job, rank: Rank, endpoint: String) {
     let replica = &mut job.replicas[rank.index()];
     if replica.stage == Stage::Launching {
         replica.stage = Stage::Ready;
+        job.set_aside.remove(&replica.worker);
         replica.endpoint = first_bytes(&endpoint, MESSAGE_BYTES_MAX).to_owned();
     }
 }
