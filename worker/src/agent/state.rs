@@ -8,7 +8,7 @@ use coord_common::fact::{ExitReport, Fact, FactBody};
 use coord_common::ids::Step;
 use coord_common::order::{Launch, Order, Rendezvous, Stop};
 use coord_common::progress::Progress;
-use coord_common::rank::ReplicaKey;
+use coord_common::rank::{Rank, ReplicaKey};
 use coord_common::registration::Registration;
 use coord_common::time::Millis;
 
@@ -258,7 +258,8 @@ impl AgentState {
         if let Some(samples) = progress.samples_by_rank.get(key.rank.index()) {
             held.samples = *samples;
         }
-        if self.connected {
+        // One replica speaks for the job; what the others say of themselves is kept for their end.
+        if self.connected && key.rank == Rank::MASTER {
             out.push(Effect::SendProgress { key, progress });
         }
     }

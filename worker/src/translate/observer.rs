@@ -17,6 +17,7 @@ pub trait Observer: Send + Sync {
     /// The first step is about to run.
     fn started(&self, step: u64, share: std::ops::Range<u32>);
 
+    /// On every rank; people see the master's, and each rank's own samples.
     fn progress(&self, progress: Progress);
 
     fn saved(&self, saved: &Saved, took: Duration);

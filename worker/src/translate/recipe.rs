@@ -191,7 +191,7 @@ pub fn train(
             *total += note.samples();
         }
         let ending = done || patience_out || stop;
-        if master && (ending || pace.sent.elapsed() >= PROGRESS_EVERY) {
+        if ending || pace.sent.elapsed() >= PROGRESS_EVERY {
             pace.sent = Instant::now();
             observer.progress(Progress {
                 step: Step(state.step),

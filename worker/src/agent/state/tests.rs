@@ -5,7 +5,6 @@ use std::sync::Arc;
 use coord_common::ids::{Generation, Incarnation, JobId, WorkerId};
 use coord_common::job::{JobSettings, JobSpec};
 use coord_common::order::StopReason;
-use coord_common::rank::Rank;
 use coord_common::resources::{Device, NumericClass};
 
 use super::*;
@@ -157,4 +156,24 @@ fn heartbeats_leave_each_second_while_connected() {
     agent.on(Event::Connected, Millis(5_000));
     assert_eq!(agent.on(Event::Tick, Millis(5_999)), []);
     assert_eq!(agent.on(Event::Tick, Millis(6_000)), [Effect::Heartbeat { alive: Vec::new() }]);
+}
+
+#[test]
+fn the_master_speaks_for_the_job_and_every_replica_for_its_own_samples() {
+    let mut agent = state();
+    agent.on(Event::Connected, Millis(0));
+    let second = ReplicaKey { rank: Rank(1), ..key(1) };
+    for launch in [launch(1), Launch { key: second.clone(), ..launch(1) }] {
+        agent.on(Event::Order(Order::Launch(launch)), Millis(0));
+    }
+    let progress = Progress { step: Step(7), samples_by_rank: vec![30, 20], ..Progress::default() };
+    let sent = agent.on(Event::Progressed { key: key(1), progress: progress.clone() }, Millis(1));
+    assert_eq!(sent, [Effect::SendProgress { key: key(1), progress: progress.clone() }]);
+    assert_eq!(agent.on(Event::Progressed { key: second.clone(), progress }, Millis(1)), []);
+    let event = Event::Exited { key: second, code: Some(0), signal: None, tail: String::new() };
+    let effects = agent.on(event, Millis(2));
+    let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((report.samples, report.last_step), (20, Step(7)));
 }
