@@ -17,9 +17,10 @@ use super::cluster::Cluster;
 use super::place::Place;
 
 const JOB: &str = "chatbot";
-const STEPS: u64 = 300;
-/// The worker is killed when the training has come this far.
-const KILL_AT: u64 = STEPS / 3;
+const STEPS: u64 = 1_200;
+const STEPS_PER_CHECKPOINT: u64 = 100;
+/// The worker is killed when the training has come this far: between two checkpoints.
+const KILL_AT: u64 = 430;
 const QUESTIONS: [&str; 3] = ["hello , how are you ?", "what is your favorite movie ?", "did you like it ?"];
 
 pub async fn tell(
@@ -138,19 +139,25 @@ fn newest_pause(job: &v1::Job) -> Option<&v1::Interruption> {
 
 fn recovered(interruption: &v1::Interruption) -> String {
     let v1::Interruption { step_before, step_after, pause_millis, .. } = interruption;
-    let verdict = if *step_after == step_before + 1 { " No step was lost or repeated." } else { "" };
-    format!("Last step before: {step_before}. Pause: {pause_millis} ms. First step after: {step_after}.{verdict}\n")
+    let redone = match step_before.saturating_sub(*step_after) {
+        0 => "No step was lost or repeated.".to_owned(),
+        steps => format!("{steps} steps since the newest checkpoint are computed again, to the same bits."),
+    };
+    format!(
+        "Last step before: {step_before}. Pause: {pause_millis} ms. Training goes on after step {step_after}. {redone}\n"
+    )
 }
 
 async fn submit(client: &mut Client, place: &Place, teller: &Teller<'_>) -> Result<(), Problem> {
     let flags = program_flags(place);
     teller.say(&format!(
         "Real dialogues become pairs of prompt and reply; a small model learns from them:\n\n  \
-         coord submit {JOB} --trainer translate --workers 1:2 -- \\\n    {}\n",
+         coord submit {JOB} --trainer translate --workers 1:2 --cpus 1 -- \\\n    {}\n",
         flags.join(" \\\n    ")
     ))?;
     let mut settings = JobSettings::new(JobId::parse(JOB).map_err(|error| names::coded(&error))?, "translate");
     settings.workers = 1..=2;
+    settings.cpus = Some(1);
     settings.args = flags.into_iter().map(String::into_bytes).collect();
     let spec = JobSpec::new(settings).map_err(|error| names::coded(&error))?;
     let request = v1::SubmitJobRequest { request_id: Uuid::new_v4().to_string(), spec: Some(spec_to_wire(&spec)) };
@@ -169,12 +176,12 @@ fn program_flags(place: &Place) -> Vec<String> {
         flags.push(format!("--{flag}={}", place.dialogue_url(file)));
     }
     for (flag, value) in [
-        ("size", 64),
+        ("size", 128),
         ("num_layers", 1),
         ("from_vocab_size", 2_000),
         ("to_vocab_size", 2_000),
         ("steps", STEPS),
-        ("steps_per_checkpoint", 50),
+        ("steps_per_checkpoint", STEPS_PER_CHECKPOINT),
     ] {
         flags.push(format!("--{flag}={value}"));
     }
