@@ -52,7 +52,7 @@ pub enum Blocker {
         restarts: u32,
     },
     Unreachable {
-        workers: Vec<WorkerId>,
+        workers: Vec<String>,
     },
     /// Why the last generation ended.
     Interrupted {
@@ -108,6 +108,9 @@ impl fmt::Display for Blocker {
             Blocker::SetAside { worker, reason, .. } => {
                 write!(formatter, "worker {worker} is set aside after it refused to start a replica: {reason}")
             }
+            Blocker::WaitingForReplicas { ranks } if ranks.is_empty() => {
+                write!(formatter, "all replicas are ready and about to meet")
+            }
             Blocker::WaitingForReplicas { ranks } => {
                 write!(formatter, "waits until ready: {}", names(ranks))
             }
@@ -117,8 +120,7 @@ impl fmt::Display for Blocker {
             Blocker::ReplicasEnding { ranks } => write!(formatter, "replicas are still ending: {}", names(ranks)),
             Blocker::BackingOff { restarts, .. } => write!(formatter, "waits a moment before restart {restarts}"),
             Blocker::Unreachable { workers } => {
-                let names: Vec<&str> = workers.iter().map(WorkerId::as_str).collect();
-                write!(formatter, "not reachable: {}", names.join(", "))
+                write!(formatter, "not reachable: {}", workers.join(", "))
             }
             Blocker::Interrupted { reason } => write!(formatter, "the last generation ended: {reason}"),
             Blocker::BeingPlaced { replicas: 1 } => write!(formatter, "1 replica is being placed"),

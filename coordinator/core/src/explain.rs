@@ -69,5 +69,8 @@ fn unreachable(state: &ClusterState, seen: &Liveness, job: &Job) -> Option<Block
     workers.sort();
     workers.dedup();
     workers.retain(is_cut_off);
-    (!workers.is_empty()).then_some(Blocker::Unreachable { workers })
+    // People know workers by name.
+    let name =
+        |id: &WorkerId| state.worker(id).map_or_else(|| id.to_string(), |worker| worker.registration.name.clone());
+    (!workers.is_empty()).then(|| Blocker::Unreachable { workers: workers.iter().map(name).collect() })
 }
