@@ -167,6 +167,11 @@ impl CoordinatorHandle {
         self.events.send(event).await.map_err(|_| HandleError::Stopping)
     }
 
+    /// Completes when the node's loop has ended.
+    pub async fn stopped(&self) {
+        self.events.closed().await;
+    }
+
     pub(crate) async fn give_up_lead(&self) {
         let _ = self.inbox.send(Input::GiveUpLead).await;
     }

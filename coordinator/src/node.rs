@@ -196,6 +196,8 @@ impl Node {
 
     fn handle(&mut self, effects: Vec<Effect>) -> Result<(), NodeError> {
         let state = self.state.clone();
+        // The role first: who is told of a command's effect must find the view of the node that took it.
+        self.publish(false);
         let mut changed = false;
         let mut outside = Vec::new();
         let leader = handle::hint(&self.members, &self.driver.status());

@@ -184,6 +184,7 @@ pub async fn serve_until_signal(settings: ServeSettings) -> anyhow::Result<()> {
         print!("{}", settings.printed());
         return Ok(());
     }
+    coord_io::telemetry::init("info");
     let shutdown = Shutdown::install().context("install signal handlers")?;
     if settings.insecure {
         tracing::warn!(listen = %settings.listen, "anybody who reaches this address can run programs on the workers");

@@ -4,11 +4,13 @@ mod support;
 
 use std::net::SocketAddr;
 
+use coord_common::JobId;
 use coord_proto::v1;
 use coord_proto::v1::job_service_client::JobServiceClient;
 use coordinator::handle::CoordinatorHandle;
 use coordinator::rpc::status::detail_of;
 use coordinator::server::Server;
+use coordinator_core::Command;
 use support::{describe, settings, submit, within};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -132,12 +134,54 @@ fn a_follower_refuses_with_the_address_of_the_leader() {
 }
 
 #[test]
+fn a_follower_that_comes_back_far_behind_receives_a_snapshot() {
+    let mut cluster = Cluster::start();
+    let outside = Runtime::new().expect("runtime");
+    let leader = outside.block_on(cluster.leader());
+    let late = (leader + 1) % 3;
+    let address = cluster.members[late].as_ref().expect("alive").address;
+    cluster.kill(late);
+    let applied = outside.block_on(async {
+        let handle = cluster.members[leader].as_ref().expect("alive").handle.clone();
+        let mut client = {
+            let address = cluster.members[leader].as_ref().expect("alive").address;
+            JobServiceClient::connect(format!("http://{address}")).await.expect("connect")
+        };
+        client.submit_job(submit("r1", "chat")).await.expect("submit");
+        // More than lies between two snapshots.
+        for _ in 0..12 {
+            let mut answers = Vec::new();
+            for _ in 0..1_000 {
+                answers.push(handle.enqueue(Command::ForgetJobs { jobs: Vec::new() }).await.expect("enqueue"));
+            }
+            for answer in answers {
+                answer.await.expect("a quorum");
+            }
+        }
+        handle.view().raft.applied
+    });
+    let listener = std::net::TcpListener::bind(address).expect("bind again");
+    cluster.members[late] = Some(cluster.member(late, listener));
+    let handle = cluster.members[late].as_ref().expect("alive").handle.clone();
+    outside.block_on(async {
+        let mut views = handle.views();
+        within("catching up", views.wait_for(|view| view.raft.applied >= applied)).await.expect("the node runs");
+    });
+    let job = JobId::parse("chat").expect("valid");
+    assert!(handle.peek(|state| state.job(&job).is_some()));
+    let snapshots = cluster.folder.path().join(format!("node{late}/snapshots"));
+    assert_eq!(std::fs::read_dir(snapshots).expect("list").count(), 1, "it came by a snapshot");
+}
+
+#[test]
 fn a_leader_that_stops_hands_over_at_once() {
     let mut cluster = Cluster::start();
     let outside = Runtime::new().expect("runtime");
     let first = outside.block_on(cluster.leader());
     let Member { _server: server, runtime, .. } = cluster.members[first].take().expect("alive");
+    let handle = server.handle().clone();
     runtime.block_on(server.stop());
+    assert!(!handle.leads(), "the lead was gone before the node stopped");
     let second = outside.block_on(cluster.leader());
     assert_ne!(first, second);
 }

@@ -25,13 +25,20 @@ struct Stream {
 #[derive(Default)]
 pub struct Agents {
     pub liveness: Liveness,
+    /// The term in which this node leads; 0 before it ever did.
+    term: u64,
     streams: BTreeMap<WorkerId, Stream>,
     numbers: u64,
 }
 
 impl Agents {
-    /// This node became the leader.
-    pub fn begin(&mut self, now: Millis, policy: Policy) {
+    /// This node leads in `term`. Only the first call of a term begins anew: whoever comes first makes it, the first
+    /// agent or the first decision.
+    pub fn begin(&mut self, term: u64, now: Millis, policy: Policy) {
+        if self.term == term {
+            return;
+        }
+        self.term = term;
         self.liveness = Liveness::new(now, policy);
         self.streams.clear();
     }
@@ -156,6 +163,20 @@ mod tests {
         assert_eq!(agents.due(&worker(), vec![cancelled], Millis(999)), []);
         assert_eq!(agents.due(&worker(), vec![superseded.clone()], Millis(999)), [superseded.clone()]);
         assert_eq!(agents.due(&worker(), vec![superseded.clone()], Millis(1_999)), [superseded]);
+    }
+
+    #[test]
+    fn a_term_begins_once_and_forgets_whom_the_last_one_heard() {
+        let mut agents = Agents::default();
+        agents.begin(3, Millis(10), Policy::default());
+        let (_, mut replaced) = attached(&mut agents);
+        agents.begin(3, Millis(20), Policy::default());
+        assert_eq!(agents.connected(), [worker()]);
+        assert_eq!(agents.liveness.since, Millis(10));
+        agents.begin(4, Millis(30), Policy::default());
+        assert_eq!(agents.connected(), []);
+        assert_eq!(agents.liveness.since, Millis(30));
+        assert_eq!(replaced.try_recv(), Err(oneshot::error::TryRecvError::Closed));
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! The leader's decisions: after each change and every 200 ms, what `plan` says is proposed.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use coordinator_core::{Command, Reply, plan};
 
 use super::Leader;
 
 const INTERVAL: Duration = Duration::from_millis(200);
+/// Between two decisions lies this many times what the last one took: applying must not wait for a planner of a very
+/// large cluster.
+const PACE: u32 = 4;
 
 /// One loop per node; it decides only while this node leads.
 pub(super) async fn run(leader: Leader) {
@@ -30,15 +33,18 @@ pub(super) async fn run(leader: Leader) {
             if handle.barrier().await.is_err() {
                 continue;
             }
-            leader.agents().begin(leader.now(), leader.policy());
+            leader.agents().begin(raft.term, leader.now(), leader.policy());
             term_begun = raft.term;
         }
+        let began = Instant::now();
         let commands = handle.peek(|state| {
             let mut agents = leader.agents();
             agents.liveness.progress.retain(|job, _| state.job(job).is_some());
             plan(state, &agents.liveness, leader.now())
         });
+        let rest = (began.elapsed() * PACE).min(INTERVAL);
         if commands.is_empty() {
+            tokio::time::sleep(rest).await;
             continue;
         }
         if !propose(&leader, commands).await {

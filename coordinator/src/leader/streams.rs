@@ -72,9 +72,13 @@ async fn attend(
     }
     let term = handle.view().raft.term;
     handle.require_lead()?;
-    let lease_millis = leader.policy().lease.0;
-    let (stream, mut replaced) =
-        leader.agents().attach(worker, incarnation, outgoing.clone(), registration.alive.clone(), leader.now());
+    let policy = leader.policy();
+    let (stream, mut replaced) = {
+        let mut agents = leader.agents();
+        agents.begin(term, leader.now(), policy);
+        agents.attach(worker, incarnation, outgoing.clone(), registration.alive.clone(), leader.now())
+    };
+    let lease_millis = policy.lease.0;
     let _detach = Detach { leader, registration, stream };
     tracing::info!(%worker, name = registration.name, slots = registration.slots, "agent attached");
     send(outgoing, Told::Registered(Registered { heartbeat_millis: HEARTBEAT_MILLIS, lease_millis })).await?;

@@ -52,7 +52,7 @@ pub enum Event {
         to: u64,
         arrived: bool,
     },
-    /// Hand the lead to whoever is nearest, if anybody is.
+    /// Hand the lead to the member that has most of the log.
     GiveUpLead,
 }
 
@@ -260,8 +260,9 @@ impl<L: Log> Driver<L> {
         let nearest = raft
             .prs()
             .iter()
-            .filter(|(id, progress)| **id != raft.id && progress.recent_active)
-            .max_by_key(|(_, progress)| progress.matched)
+            .filter(|(id, _)| **id != raft.id)
+            // A leader of a moment ago has heard nobody yet: then any member is as good.
+            .max_by_key(|(_, progress)| (progress.recent_active, progress.matched))
             .map(|(id, _)| *id);
         if let Some(member) = nearest {
             self.node.transfer_leader(member);

@@ -67,10 +67,10 @@ impl SnapshotFiles {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for path in entries.flatten().map(|entry| entry.path()) {
             let number = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<u64>().ok());
-            if number.is_some_and(|number| number < index) {
-                if let Err(error) = fs::remove_file(&path) {
-                    tracing::warn!(path = %path.display(), %error, "cannot remove an old snapshot");
-                }
+            if number.is_some_and(|number| number < index)
+                && let Err(error) = fs::remove_file(&path)
+            {
+                tracing::warn!(path = %path.display(), %error, "cannot remove an old snapshot");
             }
         }
     }

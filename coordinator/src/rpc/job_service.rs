@@ -28,6 +28,8 @@ use crate::leader::Leader;
 const WATCH_LIMIT: Duration = Duration::from_secs(20);
 /// Progress changes without an entry in the log: it is looked at this often.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+/// Entries of other jobs wake a watcher too: it looks at most this often.
+const WATCH_PACE: Duration = Duration::from_millis(50);
 const LOG_MESSAGES: usize = 16;
 
 pub struct Jobs {
@@ -66,6 +68,19 @@ impl Jobs {
     }
 }
 
+/// A job as it is right after its submit. Why it waits is left out: that takes a look at the whole queue, and a thousand
+/// submits a second must not.
+fn receipt(job: &coordinator_core::job::Job) -> Job {
+    Job {
+        spec: Some(convert::spec_to_wire(&job.spec)),
+        phase: convert::phase_to_wire(job.phase).into(),
+        created_millis: job.created.0,
+        generation: job.generation.0,
+        job_dir: job.job_dir.clone(),
+        ..Job::default()
+    }
+}
+
 /// Equal exactly for jobs that look equal, on every node; never 0.
 fn version(job: &Job) -> u64 {
     let mut timeless = job.clone();
@@ -89,8 +104,12 @@ impl JobService for Jobs {
             return Err(plain(Code::Internal, "internal", "a submit had no answer of its kind", ""));
         };
         tracing::info!(%job, existing, "job submitted");
-        let warnings = self.handle.peek(|state| warnings::of(state, &job));
-        Ok(Response::new(SubmitJobResponse { job: Some(self.look(&job)?), warnings }))
+        if existing {
+            let warnings = self.handle.peek(|state| warnings::of(state, &job));
+            return Ok(Response::new(SubmitJobResponse { job: Some(self.look(&job)?), warnings }));
+        }
+        let (receipt, warnings) = self.handle.peek(|state| (state.job(&job).map(receipt), warnings::of(state, &job)));
+        Ok(Response::new(SubmitJobResponse { job: receipt, warnings }))
     }
 
     async fn describe_job(
@@ -143,6 +162,7 @@ impl JobService for Jobs {
             if present != request.version || tokio::time::Instant::now() >= limit {
                 return Ok(Response::new(WatchJobResponse { job: Some(job), version: present }));
             }
+            tokio::time::sleep(WATCH_PACE).await;
             tokio::select! {
                 changed = views.changed() => changed.map_err(|_| HandleError::Stopping)?,
                 () = tokio::time::sleep(WATCH_INTERVAL) => {}

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::status::plain;
-use crate::handle::CoordinatorHandle;
+use crate::handle::{CoordinatorHandle, HandleError};
 use crate::raft::driver::Event;
 use crate::raft::transport::hex;
 
@@ -39,7 +39,13 @@ fn parse(bytes: &[u8]) -> Result<Message, Status> {
 impl RaftService for Peers {
     async fn step(&self, request: Request<Streaming<StepRequest>>) -> Result<Response<StepResponse>, Status> {
         let mut groups = request.into_inner();
-        while let Some(group) = groups.message().await? {
+        loop {
+            let group = tokio::select! {
+                group = groups.message() => group?,
+                // A peer never ends its stream: a node that stops does.
+                () = self.handle.stopped() => return Err(HandleError::Stopping.into()),
+            };
+            let Some(group) = group else { break };
             self.addressed_here(group.to)?;
             for message in group.messages {
                 self.handle.step(Event::Receive(parse(&message)?)).await?;

@@ -1,5 +1,6 @@
 //! The log on disk: `raft-engine` for entries and hard state, files for snapshots.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use raft::eraftpb::{Entry, HardState, Snapshot, SnapshotMetadata};
@@ -49,6 +50,9 @@ impl DiskLog {
         let snapshots = SnapshotFiles::open(&data_dir.join("snapshots"))?;
         let engine = open_engine(&folder)?;
         let mirror = restore(&engine, &folder, node, voters)?;
+        // The two folders may be new: their names must be durable before anything in them is promised.
+        let parent = File::open(data_dir).map_err(LogError::io("open", data_dir))?;
+        parent.sync_all().map_err(LogError::io("sync", data_dir))?;
         if mirror.snapshot.index > 0 {
             // Damage shows now, not when a follower needs the file.
             snapshots.read(mirror.snapshot.index)?;

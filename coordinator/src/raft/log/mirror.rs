@@ -32,8 +32,7 @@ impl Mirror {
         truncated: (u64, u64),
         entries: Vec<Entry>,
     ) -> Self {
-        let bytes_since_snapshot =
-            entries.iter().filter(|entry| entry.index > snapshot.index).map(|entry| size(entry)).sum();
+        let bytes_since_snapshot = entries.iter().filter(|entry| entry.index > snapshot.index).map(size).sum();
         Self {
             hard_state,
             snapshot,
@@ -83,8 +82,7 @@ impl Mirror {
 
     /// A snapshot of our own state: entries up to `keep_after` go.
     pub fn compact(&mut self, snapshot: SnapshotMetadata, keep_after: u64) {
-        self.bytes_since_snapshot =
-            self.entries.iter().filter(|entry| entry.index > snapshot.index).map(|entry| size(entry)).sum();
+        self.bytes_since_snapshot = self.entries.iter().filter(|entry| entry.index > snapshot.index).map(size).sum();
         self.snapshot = snapshot;
         while self.truncated.0 < keep_after {
             let Some(entry) = self.entries.pop_front() else { break };

@@ -18,8 +18,9 @@ use reader::{Progress, Reader};
 
 pub type Outgoing = mpsc::Sender<Result<ReadLogsResponse, Status>>;
 
-/// Between two looks at logs that had nothing new.
+/// Between two looks at logs that had nothing new, and the least time between them when the state changes.
 const PAUSE: Duration = Duration::from_millis(200);
+const PACE: Duration = Duration::from_millis(50);
 /// A silent stream says so this often, so that its reader can tell it from a dead one.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// A reader that takes nothing for this long is let go.
@@ -56,6 +57,7 @@ async fn follow(leader: &Leader, job: &JobId, request: &ReadLogsRequest, outgoin
             send(outgoing, reader.phase_only()).await?;
             said = tokio::time::Instant::now();
         }
+        tokio::time::sleep(PACE).await;
         tokio::select! {
             changed = views.changed() => changed.map_err(|_| HandleError::Stopping)?,
             () = tokio::time::sleep(PAUSE) => {}

@@ -75,11 +75,11 @@ impl Source {
                 Err(error) => tracing::debug!(job = %log.job, %error, "cannot read a log from its agent"),
             }
         }
-        self.from_storage(log, position).await
+        self.read_storage(log, position).await
     }
 
     /// What lies in storage from `position` on, up to the end or a gap, [`READ_BYTES`] or somewhat more.
-    async fn from_storage(&mut self, log: &Log, position: u64) -> Result<Read, StorageError> {
+    async fn read_storage(&mut self, log: &Log, position: u64) -> Result<Read, StorageError> {
         let storage = match &self.storage {
             Some(storage) => storage,
             None => self.storage.insert(Storage::open(&self.job_dir)?),
