@@ -75,6 +75,35 @@ impl JobSettings {
     }
 }
 
+/// The value of a program flag among the arguments after `--`, as the built-in trainers read them: `-` and `_` are the
+/// same in a flag's name, and the last one counts.
+pub fn program_flag(args: &[impl AsRef<[u8]>], flag: &str) -> Option<String> {
+    let mut found = None;
+    let mut value_follows = false;
+    for argument in args.iter().map(|argument| String::from_utf8_lossy(argument.as_ref())) {
+        if value_follows {
+            found = Some(argument.into_owned());
+            value_follows = false;
+            continue;
+        }
+        let bare = argument.strip_prefix("--").unwrap_or_default();
+        let (name, value) = match bare.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (bare, None),
+        };
+        if name.replace('-', "_") == flag {
+            found = value.map(str::to_owned).or(found);
+            value_follows = value.is_none();
+        }
+    }
+    found
+}
+
+/// Where a job's checkpoints lie: the program's own `--train_dir` goes before the job directory.
+pub fn train_url(args: &[impl AsRef<[u8]>], job_dir: &str) -> String {
+    program_flag(args, "train_dir").unwrap_or_else(|| job_dir.to_owned())
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     #[error(transparent)]

@@ -101,3 +101,12 @@ fn numbers_outside_their_range_name_the_field_and_the_limits() {
         assert!(matches!(refusal(change), SpecError::Range { .. }));
     }
 }
+
+#[test]
+fn a_train_directory_among_the_program_flags_wins_and_the_last_one_counts() {
+    let url = |args: &[&str]| train_url(args, "s3://b/jobs/a");
+    assert_eq!(url(&["--size=64", "--train_director=x"]), "s3://b/jobs/a");
+    assert_eq!(url(&["--train_dir=s3://b/t"]), "s3://b/t");
+    assert_eq!(url(&["--train-dir", "s3://b/t", "--size=64"]), "s3://b/t");
+    assert_eq!(url(&["--train_dir=x", "--train_dir", "y"]), "y");
+}

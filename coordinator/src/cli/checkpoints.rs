@@ -68,47 +68,14 @@ pub fn is_place(text: &str) -> bool {
     text.contains("://") || text.starts_with('.') || text.starts_with('/')
 }
 
-/// The program's own `--train_dir` wins over the job directory. As in the trainer, `-` and `_` are the same in a flag's
-/// name, and the last one counts.
 fn train_url(job: &v1::Job) -> String {
-    let arguments = job.spec.iter().flat_map(|spec| &spec.args).map(|argument| String::from_utf8_lossy(argument));
-    let mut train_dir = None;
-    let mut value_follows = false;
-    for argument in arguments {
-        if value_follows {
-            train_dir = Some(argument.into_owned());
-            value_follows = false;
-            continue;
-        }
-        let bare = argument.strip_prefix("--").unwrap_or_default();
-        let (name, value) = match bare.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (bare, None),
-        };
-        if name.replace('-', "_") == "train_dir" {
-            train_dir = value.map(str::to_owned).or(train_dir);
-            value_follows = value.is_none();
-        }
-    }
-    train_dir.unwrap_or_else(|| job.job_dir.clone())
+    let args = job.spec.as_ref().map_or(&[][..], |spec| &spec.args);
+    coord_common::job::train_url(args, &job.job_dir)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_train_directory_among_the_program_flags_wins_and_the_last_one_counts() {
-        let url = |arguments: &[&'static str]| {
-            let args = arguments.iter().map(|argument| argument.as_bytes().into()).collect();
-            let spec = v1::JobSpec { args, ..v1::JobSpec::default() };
-            train_url(&v1::Job { spec: Some(spec), job_dir: "s3://b/jobs/a".into(), ..v1::Job::default() })
-        };
-        assert_eq!(url(&["--size=64", "--train_director=x"]), "s3://b/jobs/a");
-        assert_eq!(url(&["--train_dir=s3://b/t"]), "s3://b/t");
-        assert_eq!(url(&["--train-dir", "s3://b/t", "--size=64"]), "s3://b/t");
-        assert_eq!(url(&["--train_dir=x", "--train_dir", "y"]), "y");
-    }
 
     #[test]
     fn a_place_is_told_from_a_job_by_its_looks() {

@@ -1,5 +1,6 @@
 //! Relays a question to an answering process: on a worker of the job, otherwise on any.
 
+use coord_common::job::train_url;
 use coord_common::{JobId, WorkerId};
 use coord_proto::v1::{Ask, AskJobRequest, AskJobResponse};
 use tonic::{Code, Status};
@@ -73,7 +74,7 @@ fn target(leader: &Leader, id: &JobId) -> Option<Target> {
         let mut workers = connected;
         workers.sort_by_key(|worker| !own(worker));
         Some(Target {
-            train_url: job.job_dir.clone(),
+            train_url: train_url(&job.spec.args, &job.job_dir),
             args: job.spec.args.clone(),
             has_checkpoint: job.newest_checkpoint().is_some(),
             workers,

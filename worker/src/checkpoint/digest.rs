@@ -19,7 +19,7 @@ pub fn state_digest<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> String
         field(format!("{:?}", tensor.dtype()).as_bytes());
         let shape: Vec<u8> = tensor.shape.iter().flat_map(|size| (*size as u64).to_le_bytes()).collect();
         field(&shape);
-        field(&tensor.bytes());
+        field(tensor.bytes());
     }
     hex(&hash.finalize())
 }

@@ -34,22 +34,25 @@ impl Tensor {
         }
     }
 
-    /// Little-endian bytes.
-    pub fn bytes(&self) -> Vec<u8> {
+    /// Little-endian bytes, which on this machine are the values' own.
+    pub fn bytes(&self) -> &[u8] {
         match &self.data {
-            TensorData::F32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-            TensorData::F64(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-            TensorData::U64(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            TensorData::F32(values) => bytemuck::cast_slice(values),
+            TensorData::F64(values) => bytemuck::cast_slice(values),
+            TensorData::U64(values) => bytemuck::cast_slice(values),
         }
     }
 }
 
+#[cfg(target_endian = "big")]
+compile_error!("checkpoints are written as the values lie in memory, which must be little-endian");
+
 /// # Panics
 /// If a tensor's shape does not fit its values: they come from the trainer's own code.
 pub fn encode(tensors: &[Tensor]) -> Vec<u8> {
-    let buffers: Vec<Vec<u8>> = tensors.iter().map(Tensor::bytes).collect();
-    let views = tensors.iter().zip(&buffers).map(|(tensor, bytes)| {
-        let view = TensorView::new(tensor.dtype(), tensor.shape.clone(), bytes).expect("shape fits the values");
+    let views = tensors.iter().map(|tensor| {
+        let view =
+            TensorView::new(tensor.dtype(), tensor.shape.clone(), tensor.bytes()).expect("shape fits the values");
         (tensor.name.as_str(), view)
     });
     safetensors::tensor::serialize(views, None).expect("names are unique and sizes were checked")

@@ -112,6 +112,7 @@ impl Observer for Reporter {
 
     fn started(&self, step: u64, share: Range<u32>) {
         self.started.store(true, Ordering::SeqCst);
+        self.stage("computing the first step");
         self.fact(Word::Started(ReplicaStarted {
             step,
             micro_batch_first: share.start.into(),
