@@ -159,9 +159,9 @@ mod tests {
         let _stream = attached(&mut agents);
         let cancelled = stop(StopReason::Cancelled);
         let superseded = stop(StopReason::Superseded);
-        assert_eq!(agents.due(&worker(), vec![cancelled.clone()], Millis(0)), [cancelled.clone()]);
+        assert_eq!(agents.due(&worker(), vec![cancelled.clone()], Millis(0)), std::slice::from_ref(&cancelled));
         assert_eq!(agents.due(&worker(), vec![cancelled], Millis(999)), []);
-        assert_eq!(agents.due(&worker(), vec![superseded.clone()], Millis(999)), [superseded.clone()]);
+        assert_eq!(agents.due(&worker(), vec![superseded.clone()], Millis(999)), std::slice::from_ref(&superseded));
         assert_eq!(agents.due(&worker(), vec![superseded.clone()], Millis(1_999)), [superseded]);
     }
 

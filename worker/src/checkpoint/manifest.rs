@@ -59,7 +59,7 @@ pub fn manifest_name(prefix: &str, step: u64) -> String {
 
 /// The step in a manifest's name, if it is one. Steps have no leading zeros, so each step has one
 /// name; what lies in a folder below belongs to another run.
-pub fn parse_manifest_name<'a>(name: &'a str) -> Option<(&'a str, u64)> {
+pub fn parse_manifest_name(name: &str) -> Option<(&str, u64)> {
     let stem = name.strip_suffix(".json")?;
     let (prefix, step) = stem.rsplit_once('-')?;
     let number: u64 = step.parse().ok()?;

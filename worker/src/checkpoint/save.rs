@@ -91,10 +91,12 @@ async fn commit(
     }
     match Manifest::decode(&there) {
         // The same state, committed by an older generation: one is as good as the other.
-        Ok(other) if other.lineage == manifest.lineage && other.state_digest == manifest.state_digest => {
-            if super::find::verify(storage, &other).await.is_ok() {
-                return Ok((other.generation, there.to_vec()));
-            }
+        Ok(other)
+            if other.lineage == manifest.lineage
+                && other.state_digest == manifest.state_digest
+                && super::find::verify(storage, &other).await.is_ok() =>
+        {
+            return Ok((other.generation, there.to_vec()));
         }
         Ok(other) if other.lineage == manifest.lineage && other.generation > manifest.generation => {
             return Err(CheckpointError::Invalid {

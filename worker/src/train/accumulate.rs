@@ -28,10 +28,7 @@ impl Accumulator {
         debug_assert!(self.owned.contains(&micro_batch));
         let mut node = micro_batch..micro_batch + 1;
         let mut sum = gradient;
-        loop {
-            let Some(parent) = self.parent(&node) else {
-                break;
-            };
+        while let Some(parent) = self.parent(&node) {
             let middle = split(&parent);
             let sibling = if node.start == parent.start { middle } else { parent.start };
             let mut nodes = self.nodes();

@@ -20,18 +20,25 @@ pub struct Evaluation {
     pub pairs: u64,
 }
 
+/// A model with the weights of one step.
+#[derive(Clone, Copy)]
+pub struct Weights<'a> {
+    pub model: &'a Translate,
+    pub params: &'a Params,
+    pub prepared: &'a Prepared,
+}
+
 /// Each rank takes every N-th batch; the sums of the batches are gathered and added in batch order on every rank, so
 /// that any number of ranks gives the same bits.
 pub fn evaluate(
-    model: &Translate,
-    params: &Params,
-    prepared: &Prepared,
+    weights: Weights<'_>,
     dev: &Pairs,
     extent: Extent,
     seed: u64,
     collective: &mut dyn Collective,
     workspace: &mut Workspace,
 ) -> Result<Evaluation, CollectiveError> {
+    let Weights { model, params, prepared } = weights;
     let batches = evaluation_batches(&dev.sizes(), extent, seed, ROWS);
     let (rank, world_size) = (collective.rank() as usize, collective.world_size() as usize);
     let mut own = Vec::new();
@@ -56,15 +63,14 @@ pub fn evaluate(
 
 /// As the old program did: one random batch of each bucket, with the training loss. On every rank alike.
 pub fn evaluate_old(
-    model: &Translate,
-    params: &Params,
-    prepared: &Prepared,
+    weights: Weights<'_>,
     dev: &Pairs,
     seed: u64,
     step: u64,
     batch_size: usize,
     workspace: &mut Workspace,
 ) -> Evaluation {
+    let Weights { model, params, prepared } = weights;
     let mut sums = vec![(0.0, 0); dev.buckets.len()];
     for (bucket, pairs) in dev.buckets.iter().enumerate().filter(|(_, pairs)| !pairs.is_empty()) {
         let mut only = vec![0; dev.buckets.len()];

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
 use super::error::TrainError;
-use super::evaluate::{Evaluation, evaluate, evaluate_old};
+use super::evaluate::{Evaluation, Weights, evaluate, evaluate_old};
 use super::lines;
 use super::observer::Observer;
 use super::settings::{CHECKPOINT_PREFIX, Settings};
@@ -159,16 +159,16 @@ pub fn train(
                 run.say(master, &format!("learning rate decays to {:.4}", state.schedule.rate));
             }
             // Evaluated before the save, because patience is part of the state; the lines keep their old order.
+            let weights = Weights { model: &model, params: &state.params, prepared: &prepared };
             let evaluation = if settings.old_evaluation {
-                let (params, step) = (&state.params, state.step);
-                evaluate_old(&model, params, &prepared, &dev, settings.seed, step, settings.batch_size, &mut workspace)
+                evaluate_old(weights, &dev, settings.seed, state.step, settings.batch_size, &mut workspace)
             } else {
                 let extent = if done || settings.patience > 0 || settings.eval_pairs == 0 {
                     Extent::Whole
                 } else {
                     Extent::PairsPerBucket(settings.eval_pairs)
                 };
-                evaluate(&model, &state.params, &prepared, &dev, extent, settings.seed, collective, &mut workspace)?
+                evaluate(weights, &dev, extent, settings.seed, collective, &mut workspace)?
             };
             if let (Some(loss), true) = (evaluation.mean, interval_ends && settings.patience > 0) {
                 state.patience.observe(loss);
