@@ -3,6 +3,7 @@
 mod error;
 mod open;
 mod probe;
+mod staged;
 mod url;
 
 use std::sync::Arc;
@@ -180,6 +181,18 @@ impl Storage {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.error("delete", path, error)),
         }
+    }
+
+    /// Removes what killed writers of objects `prefix...` in this folder have left half-written, where the store keeps
+    /// such files; only the local disk does. Call when nobody writes such objects.
+    pub async fn remove_unfinished(&self, prefix: &str) -> Result<(), StorageError> {
+        let Some(folder) = self.url().strip_prefix("file://") else {
+            return Ok(());
+        };
+        staged::sweep(std::path::Path::new(folder), prefix).await.map_err(|source| {
+            let source = object_store::Error::Generic { store: "LocalFileSystem", source: source.into() };
+            self.error("remove half-written files", prefix, source)
+        })
     }
 
     /// Writes, reads and deletes a small object, so that a job with a bad prefix fails before its first step.

@@ -20,6 +20,31 @@ async fn a_plain_path_a_file_url_and_a_folder_below_are_one_place() {
 }
 
 #[tokio::test]
+async fn a_plain_path_may_go_up() {
+    let (folder, storage) = local();
+    storage.put("a/b/c.txt", "text").await.unwrap();
+    let up = format!("{}/a/b/../../a/./b", folder.path().display());
+    assert_eq!(Storage::open(&up).unwrap().get("c.txt").await.unwrap(), "text");
+    let missing = format!("{}/nowhere/../a", folder.path().display());
+    assert!(Storage::open(&missing).unwrap_err().to_string().contains("No such file"));
+    assert!(Storage::open(&format!("file://{up}")).is_err());
+}
+
+#[tokio::test]
+async fn half_written_files_of_killed_writers_are_removed() {
+    let (folder, storage) = local();
+    for name in ["run-1.json#1", "run-1.json#23", "run-1.json", "run-1#a", "other#1"] {
+        std::fs::write(folder.path().join(name), "x").unwrap();
+    }
+    storage.remove_unfinished("run-").await.unwrap();
+    let mut left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["other#1", "run-1#a", "run-1.json"]);
+    storage.folder("nowhere").unwrap().remove_unfinished("run-").await.unwrap();
+    Storage::open("memory://x").unwrap().remove_unfinished("run-").await.unwrap();
+}
+
+#[tokio::test]
 async fn create_never_overwrites() {
     let (_folder, storage) = local();
     assert_eq!(storage.create("x", "1").await.unwrap(), Created::Yes);

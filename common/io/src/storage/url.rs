@@ -1,5 +1,8 @@
 //! What counts as the URL of an object or folder.
 
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
 use super::StorageError;
 
 /// A checked URL without a slash at its end. Plain paths become `file://` URLs against the current directory.
@@ -10,6 +13,20 @@ pub struct StorageUrl {
 
 /// Schemes that can be opened.
 pub const SCHEMES: [&str; 5] = ["file", "s3", "gs", "az", "memory"];
+
+/// A plain path from the root. What stands before its last `..` has to exist, because a link may lead elsewhere.
+fn absolute(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let parts: Vec<Component> = path.components().collect();
+    match parts.iter().rposition(|part| *part == Component::ParentDir) {
+        Some(last) => Ok(parts[..=last]
+            .iter()
+            .collect::<PathBuf>()
+            .canonicalize()?
+            .join(parts[last + 1..].iter().collect::<PathBuf>())),
+        None => Ok(path),
+    }
+}
 
 /// True for `scheme://...`, false for a plain path.
 pub fn is_url(text: &str) -> bool {
@@ -23,7 +40,7 @@ impl StorageUrl {
             return Err(invalid("it is empty".to_owned()));
         }
         let Some((scheme, rest)) = text.split_once("://") else {
-            let path = std::path::absolute(text).map_err(|error| invalid(error.to_string()))?;
+            let path = absolute(Path::new(text)).map_err(|error| invalid(error.to_string()))?;
             let path = path.to_str().ok_or_else(|| invalid("the path is not UTF-8".to_owned()))?;
             return Self::parse(&format!("file://{path}"));
         };
