@@ -83,11 +83,7 @@ impl Answerer {
         let checkpoints = runtime.block_on(locate(&place.url))?;
         let (found, rejected) = newest(&runtime, &checkpoints, place.at)?;
         let Some(found) = found else {
-            let url = checkpoints.storage().url().to_owned();
-            return Err(match place.at {
-                Some(step) if rejected.is_empty() => CheckpointError::NoSuchStep { step, url }.into(),
-                _ => CheckpointError::AllRejected { url, rejected }.into(),
-            });
+            return Err(checkpoints.nothing(place.at, rejected).into());
         };
         let loaded = load(&runtime, &place, &found)?;
         let mut notes = passed_over(&rejected);
@@ -178,7 +174,8 @@ fn passed_over(rejected: &[Rejected]) -> Vec<String> {
 type Found = (Option<Complete>, Vec<Rejected>);
 
 fn newest(runtime: &Handle, checkpoints: &Checkpoints, at: Option<u64>) -> Result<Found, AnswerError> {
-    let search = Search { step: at, lineage: None };
+    let lineage = runtime.block_on(checkpoints.lineage())?.map(|run| run.lineage);
+    let search = Search { step: at, lineage };
     let fits = |found: &Complete| {
         let model = Translate::new(config(found).map_err(|error| error.to_string())?);
         restore_params(model.layout(), &found.tensors).map(drop)

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use coord_io::storage::Storage;
+use serde::{Deserialize, Serialize};
 
 use super::digest::sha256;
 use super::{CheckpointError, Manifest, Tensor, decode, parse_manifest_name, state_digest};
@@ -37,6 +38,16 @@ impl fmt::Display for Rejected {
     }
 }
 
+/// Names the run that a folder belongs to.
+const LINEAGE_FILE: &str = "lineage.json";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lineage {
+    pub lineage: String,
+    /// The job that began it.
+    pub job: String,
+}
+
 /// What to look for.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
@@ -66,6 +77,30 @@ impl Checkpoints {
         Ok(names)
     }
 
+    /// The run that the folder belongs to, if one has begun there. After `--fresh` older runs' checkpoints may lie
+    /// beside its own.
+    pub async fn lineage(&self) -> Result<Option<Lineage>, CheckpointError> {
+        let bytes = self.storage.get_if_there(LINEAGE_FILE).await?;
+        // A file that is not ours says nothing; manifests carry their lineage themselves.
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+
+    /// Gives the folder to a new run.
+    pub async fn begin(&self, lineage: &Lineage) -> Result<(), CheckpointError> {
+        let bytes = serde_json::to_vec(lineage).expect("two strings are valid JSON");
+        Ok(self.storage.put(LINEAGE_FILE, bytes).await?)
+    }
+
+    /// Why [`Checkpoints::newest`] found nothing.
+    pub fn nothing(&self, step: Option<u64>, rejected: Vec<Rejected>) -> CheckpointError {
+        let url = self.storage.url().to_owned();
+        match step {
+            Some(step) if rejected.is_empty() => CheckpointError::NoSuchStep { step, url },
+            None if rejected.is_empty() => CheckpointError::None { url },
+            _ => CheckpointError::AllRejected { url, rejected },
+        }
+    }
+
     pub async fn manifest(&self, name: &str) -> Result<(Manifest, Vec<u8>), CheckpointError> {
         let bytes = self.storage.get(name).await?;
         let manifest =
@@ -76,8 +111,12 @@ impl Checkpoints {
     /// Reads and verifies one checkpoint.
     pub async fn load(&self, name: &str) -> Result<Complete, CheckpointError> {
         let (manifest, bytes) = self.manifest(name).await?;
+        self.complete(name, manifest, &bytes).await
+    }
+
+    async fn complete(&self, name: &str, manifest: Manifest, bytes: &[u8]) -> Result<Complete, CheckpointError> {
         let tensors = verify(&self.storage, &manifest).await?;
-        Ok(Complete { manifest, manifest_url: self.storage.url_of(name), manifest_digest: sha256(&bytes), tensors })
+        Ok(Complete { manifest, manifest_url: self.storage.url_of(name), manifest_digest: sha256(bytes), tensors })
     }
 
     /// The newest complete checkpoint, and those that were passed over on the way to it. `accept` may reject a
@@ -92,10 +131,13 @@ impl Checkpoints {
             if search.step.is_some_and(|wanted| wanted != step) {
                 continue;
             }
-            let verdict = match self.load(&name).await {
-                Ok(found) if search.lineage.as_ref().is_some_and(|lineage| *lineage != found.manifest.lineage) => {
-                    continue;
-                }
+            let found = match self.manifest(&name).await {
+                // Of another run: none of its data is read.
+                Ok((manifest, _)) if search.lineage.as_ref().is_some_and(|own| *own != manifest.lineage) => continue,
+                Ok((manifest, bytes)) => self.complete(&name, manifest, &bytes).await,
+                Err(error) => Err(error),
+            };
+            let verdict = match found {
                 Ok(found) => match accept(&found) {
                     Ok(()) => return Ok((Some(found), rejected)),
                     Err(why) => why,

@@ -9,7 +9,7 @@ mod save;
 mod tensors;
 
 pub use digest::state_digest;
-pub use find::{Checkpoints, Complete, Rejected, Search};
+pub use find::{Checkpoints, Complete, Lineage, Rejected, Search};
 pub use locate::locate;
 pub use manifest::{FileEntry, Manifest, manifest_name, parse_manifest_name};
 pub use retention::{KEEP_NEWEST, Retention};

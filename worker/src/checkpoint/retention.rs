@@ -15,7 +15,7 @@ pub struct Retention {
     pub keep: usize,
     /// Nothing at or after this step is deleted: the newest that the coordinator has recorded.
     pub recorded: Option<u64>,
-    /// Leftovers of generations before this one may go.
+    /// The writer's own: leftovers of generations before it may go, and those of its own before the newest checkpoint.
     pub generation: u64,
 }
 
@@ -46,13 +46,20 @@ impl Retention {
             }
         }
         kept.reverse();
-        self.sweep(storage, &checkpoints).await?;
+        self.sweep(storage, &checkpoints, kept.last().copied()).await?;
         self.point(storage, &kept).await?;
         Ok(kept)
     }
 
-    /// Removes data files that no manifest names, written by an older generation of this job.
-    async fn sweep(&self, storage: &Storage, checkpoints: &Checkpoints) -> Result<(), CheckpointError> {
+    /// Removes data files that no manifest names: those of an older generation, and those of this one that a killed
+    /// process of the same generation had begun. A generation has one writer, and that saves rising steps.
+    async fn sweep(
+        &self,
+        storage: &Storage,
+        checkpoints: &Checkpoints,
+        newest: Option<u64>,
+    ) -> Result<(), CheckpointError> {
+        storage.remove_unfinished(&format!("{}-", self.prefix)).await?;
         let mut named = Vec::new();
         for (_, name) in checkpoints.names().await? {
             if let Ok((manifest, _)) = checkpoints.manifest(&name).await {
@@ -63,8 +70,11 @@ impl Retention {
             }
         }
         for entry in storage.list("").await? {
-            let older = data_file_generation(&self.prefix, &entry.path).is_some_and(|found| found < self.generation);
-            if older && !named.contains(&entry.path) {
+            let left = parse_data_file(&self.prefix, &entry.path).is_some_and(|(step, generation)| {
+                generation < self.generation
+                    || (generation == self.generation && newest.is_some_and(|newest| step < newest))
+            });
+            if left && !named.contains(&entry.path) {
                 storage.delete(&entry.path).await?;
             }
         }
@@ -85,10 +95,9 @@ impl Retention {
     }
 }
 
-/// The generation in `translate.ckpt-200.g3.model.safetensors`.
-fn data_file_generation(prefix: &str, name: &str) -> Option<u64> {
+/// Step and generation in `translate.ckpt-200.g3.model.safetensors`.
+fn parse_data_file(prefix: &str, name: &str) -> Option<(u64, u64)> {
     let rest = name.strip_prefix(prefix)?.strip_prefix('-')?.strip_suffix(".safetensors")?;
     let mut parts = rest.split('.');
-    parts.next()?.parse::<u64>().ok()?;
-    parts.next()?.strip_prefix('g')?.parse().ok()
+    Some((parts.next()?.parse().ok()?, parts.next()?.strip_prefix('g')?.parse().ok()?))
 }

@@ -154,17 +154,14 @@ async fn list(checkpoints: &Checkpoints, place: &Place, verify: bool) -> Result<
 }
 
 async fn digest(checkpoints: &Checkpoints, place: &Place) -> Result<ExitCode, CheckpointError> {
-    let search = Search { step: place.at, lineage: None };
+    let lineage = checkpoints.lineage().await?.map(|run| run.lineage);
+    let search = Search { step: place.at, lineage };
     let (found, rejected) = checkpoints.newest(&search, |_| Ok(())).await?;
     for one in &rejected {
         eprintln!("warning: passed over checkpoint of {one}");
     }
-    let url = checkpoints.storage().url().to_owned();
     let Some(found) = found else {
-        return Err(match place.at {
-            Some(step) if rejected.is_empty() => CheckpointError::NoSuchStep { step, url },
-            _ => CheckpointError::AllRejected { url, rejected },
-        });
+        return Err(checkpoints.nothing(place.at, rejected));
     };
     // Verification has computed it from the tensors and compared it with the manifest.
     let digest = found.manifest.state_digest;

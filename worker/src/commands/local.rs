@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use super::fail;
 use crate::launch::{Exited, Launched, ReplicaEvent, Stream, signal_group, spawn};
 use crate::numeric_class;
+use crate::replica::{EXIT_PEER_LOST, EXIT_STOPPED};
 use crate::translate::flags::Flags;
 use crate::translate::settings::Settings;
 
@@ -98,7 +99,9 @@ fn absolute(folder: &str) -> Result<String, ExitCode> {
 }
 
 fn spec(flags: &LocalFlags) -> Result<JobSpec, ExitCode> {
-    let job = JobId::parse("local").expect("a valid job id");
+    // A name of its own: `--fresh` begins anew wherever another job's checkpoints lie, those of an earlier call included.
+    let now = jiff::Timestamp::now().strftime("%Y%m%d_%H%M%S").to_string();
+    let job = JobId::parse(&format!("local_{now}_{}", std::process::id())).expect("letters, digits and underscores");
     let mut settings = JobSettings::new(job, &flags.trainer);
     settings.workers = flags.workers..=flags.workers;
     settings.micro_batches = flags.micro_batches;
@@ -158,7 +161,7 @@ async fn supervise(spec: JobSpec, job_dir: String, cpus: Option<u32>) -> ExitCod
                 ReplicaEvent::Line(stream, line) => pass_on(rank, stream, &line),
                 ReplicaEvent::Exited(exited) => {
                     ended[rank as usize] = Some(exited);
-                    if exited.code != Some(0) && first_failure.is_none() {
+                    if exited.code != Some(0) && first_failure.is_none_or(|(_, first)| follows(first) && !follows(exited)) {
                         first_failure = Some((rank, exited));
                     }
                     if (rank == 0 || exited.code != Some(0)) && kill_at.is_none() {
@@ -192,8 +195,12 @@ async fn supervise(spec: JobSpec, job_dir: String, cpus: Option<u32>) -> ExitCod
         );
         eprintln!("{} ended first, with {how}", replica_name(Rank(rank)));
     }
-    let master = ended[0].and_then(|exited| exited.code.or(exited.signal.map(|signal| 128 + signal)));
-    ExitCode::from(u8::try_from(master.unwrap_or(1)).unwrap_or(1))
+    if ended[0].is_some_and(|exited| exited.code == Some(0)) { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+/// Whether an end may be the consequence of another replica's: a lost peer, or our own SIGTERM.
+fn follows(exited: Exited) -> bool {
+    exited.code.is_some_and(|code| [EXIT_PEER_LOST, EXIT_STOPPED].map(i32::from).contains(&code))
 }
 
 /// The same for all ranks but for the rank.

@@ -4,4 +4,4 @@ pub mod pipe;
 mod reporter;
 mod run;
 
-pub use run::run;
+pub use run::{EXIT_PEER_LOST, EXIT_STOPPED, run};

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,14 +33,16 @@ const LAST_MOMENTS: Duration = Duration::from_millis(500);
 
 /// Exit statuses by cause; the agent reads the cause itself, people read these.
 const EXIT_FAILED: u8 = 1;
-const EXIT_PEER_LOST: u8 = 75;
-const EXIT_STOPPED: u8 = 143;
+pub const EXIT_PEER_LOST: u8 = 75;
+pub const EXIT_STOPPED: u8 = 143;
 
 /// Handles shared with the threads that may end this process.
 struct Control {
     reporter: Arc<Reporter>,
     recorded: Arc<AtomicU64>,
     abort: Mutex<Option<AbortHandle>>,
+    /// The run has its result; a signal that comes now does not change it.
+    ended: AtomicBool,
 }
 
 impl Control {
@@ -90,6 +92,7 @@ fn converse(mut socket: UnixStream, runtime: &Runtime) -> ExitCode {
         reporter: Arc::new(Reporter::new(writer)),
         recorded: Arc::default(),
         abort: Mutex::new(None),
+        ended: AtomicBool::new(false),
     });
     let (meet_sender, meet) = channel();
     {
@@ -98,6 +101,7 @@ fn converse(mut socket: UnixStream, runtime: &Runtime) -> ExitCode {
     }
     watch_signals(runtime, &control);
     let result = work(&start, runtime, &meet, &control);
+    control.ended.store(true, Ordering::SeqCst);
     last_word(result, &control.reporter)
 }
 
@@ -129,7 +133,7 @@ fn watch_signals(runtime: &Runtime, control: &Arc<Control>) {
         };
         shutdown.requested().await;
         control.reporter.request_stop();
-        if !control.reporter.has_started() {
+        if !control.reporter.has_started() && !control.ended.load(Ordering::SeqCst) {
             control.reporter.finished("stopped", "stopped before the first step");
             std::process::exit(EXIT_STOPPED.into());
         }

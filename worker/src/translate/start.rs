@@ -8,18 +8,8 @@ use tokio::runtime::Handle;
 use super::error::TrainError;
 use super::settings::{Settings, differences};
 use super::state::State;
-use crate::checkpoint::{Checkpoints, Complete, Rejected, Search};
+use crate::checkpoint::{Checkpoints, Complete, Lineage, Rejected, Search};
 use crate::model::translate::Translate;
-
-/// Names the run that a folder belongs to.
-const LINEAGE_FILE: &str = "lineage.json";
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct LineageFile {
-    lineage: String,
-    /// The job that began it.
-    job: String,
-}
 
 /// What the master replica found; all ranks begin with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,26 +35,18 @@ pub struct Finder<'a> {
 impl Finder<'_> {
     /// Looks in `train_dir`. Call on the master replica only.
     pub fn find(&self, runtime: &Handle, storage: &Storage) -> Result<Beginning, TrainError> {
-        let lineage = runtime.block_on(self.lineage(storage))?;
-        if let Some(file) = &lineage
-            && self.fresh
-            && file.job != self.job
-        {
+        let checkpoints = Checkpoints::new(storage.clone());
+        let lineage = runtime.block_on(checkpoints.lineage())?;
+        // A later generation of the job that began it goes on.
+        if self.fresh && lineage.as_ref().is_none_or(|run| run.job != self.job) {
             return self.begin(runtime, storage, "--fresh was given");
         }
-        let search = Search { lineage: lineage.map(|file| file.lineage), step: None };
-        let checkpoints = Checkpoints::new(storage.clone());
+        let search = Search { lineage: lineage.map(|run| run.lineage), step: None };
         let (found, rejected) = runtime.block_on(checkpoints.newest(&search, |found| self.accept(found)))?;
         match found {
             Some(found) => self.resume(storage, found, &rejected),
             None => self.none(runtime, storage, search.lineage, rejected),
         }
-    }
-
-    async fn lineage(&self, storage: &Storage) -> Result<Option<LineageFile>, TrainError> {
-        let bytes = storage.get_if_there(LINEAGE_FILE).await?;
-        // A file that is not ours says nothing; manifests carry their lineage themselves.
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
     /// Other settings are an error of the user and stop the search; a misfit under the same settings is damage.
@@ -135,9 +117,8 @@ impl Finder<'_> {
 
     fn begin(&self, runtime: &Handle, storage: &Storage, why: &str) -> Result<Beginning, TrainError> {
         let lineage = uuid::Uuid::new_v4().simple().to_string();
-        let file = LineageFile { lineage: lineage.clone(), job: self.job.to_owned() };
-        let bytes = serde_json::to_vec(&file).expect("two strings are valid JSON");
-        runtime.block_on(storage.put(LINEAGE_FILE, bytes))?;
+        let run = Lineage { lineage: lineage.clone(), job: self.job.to_owned() };
+        runtime.block_on(Checkpoints::new(storage.clone()).begin(&run))?;
         Ok(Beginning { lineage, manifest: None, lines: vec![format!("starting at step 0: {why}")], new_rate: None })
     }
 }
