@@ -16,9 +16,10 @@ pub enum FileError {
     #[error("{url} does not exist")]
     NotFound { url: String },
     /// The place can never be written to: no permission, or a read-only store.
-    #[error("{url} cannot be written")]
+    #[error("{url} cannot be written: {source}")]
     NotWritable { url: String, source: Box<dyn Error + Send + Sync> },
-    #[error("{action} {url}")]
+    /// The source names what was tried and where.
+    #[error("{source}")]
     Failed { action: &'static str, url: String, source: Box<dyn Error + Send + Sync> },
 }
 

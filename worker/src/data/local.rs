@@ -86,7 +86,10 @@ fn path_of(url: &str) -> Result<PathBuf, FileError> {
 fn failure(action: &'static str, url: &str, error: io::Error) -> FileError {
     match error.kind() {
         ErrorKind::NotFound => FileError::NotFound { url: url.to_owned() },
-        _ => FileError::Failed { action, url: url.to_owned(), source: error.into() },
+        _ => {
+            let source = io::Error::other(format!("{action} {url}: {error}")).into();
+            FileError::Failed { action, url: url.to_owned(), source }
+        }
     }
 }
 
