@@ -36,6 +36,8 @@ pub enum TrainError {
     RanksDisagree { step: u64, digests: Vec<String> },
     #[error("the master replica could not start: {message}")]
     Master { message: String },
+    #[error("write the inputs of the run to {folder}: {source}")]
+    Dump { folder: String, source: std::io::Error },
     #[error("save the last checkpoint: {message}")]
     LastSave { message: String },
 }
@@ -54,6 +56,7 @@ impl TrainError {
             Self::Storage(_) | Self::Checkpoint(_) | Self::LastSave { .. } => "storage",
             Self::Collective(_) | Self::Master { .. } => "peer_lost",
             Self::NotFinite { .. } | Self::WeightsNotFinite { .. } => "user_error",
+            Self::Dump { .. } => "user_error",
             Self::RanksDisagree { .. } => "numeric",
         }
     }

@@ -10,10 +10,12 @@ use coord_io::storage::Storage;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
+use super::dump::dump;
 use super::error::TrainError;
 use super::evaluate::{Evaluation, Weights, evaluate, evaluate_old};
 use super::lines;
 use super::observer::Observer;
+use super::results::{Interval, Results};
 use super::settings::{CHECKPOINT_PREFIX, Settings};
 use super::setup::{Context, Ready, set_up};
 use super::state::State;
@@ -101,6 +103,10 @@ pub fn train(
     let saver = master.then(|| run.saver(runtime));
     let mut prepared = model.prepare(&state.params);
     let mut workspace = Workspace::default();
+    let mut results = match &settings.job_dir {
+        Some(job_dir) if master => Some(Results::start(runtime, Storage::open(job_dir)?)),
+        _ => None,
+    };
     let mut pace = Pace::new();
     let mut samples_by_rank = vec![0u64; collective.world_size() as usize];
     let (mut stop, mut last_saved) = (false, state.step);
@@ -111,6 +117,10 @@ pub fn train(
         }
         let digest = digest_of(&state);
         return Ok(Outcome::Done { step: state.step, digest });
+    }
+    run.say(master, &format!("{} steps an epoch", feed.steps_per_epoch()));
+    if let Some(to) = settings.dump.as_ref().filter(|_| master) {
+        dump(to, &model, &state.params, &mut feed, settings.seed, micro_batches, state.step)?;
     }
     observer.started(state.step, share);
     loop {
@@ -150,9 +160,8 @@ pub fn train(
         let mut patience_out = false;
         let interval_ends = state.step.is_multiple_of(settings.steps_per_checkpoint);
         if done || interval_ends {
-            let mean = state.schedule.mean();
-            let line = lines::interval(state.step, state.schedule.rate, pace.seconds_per_step(), mean);
-            run.say(master, &line);
+            let (mean, rate, step_seconds) = (state.schedule.mean(), state.schedule.rate, pace.seconds_per_step());
+            run.say(master, &lines::interval(state.step, rate, step_seconds, mean));
             // The end of a run inside an interval leaves the state as it is, so that more steps later give the same bits
             // as one longer run.
             if interval_ends && state.schedule.end_interval(settings.decay_factor, settings.rate_floor) {
@@ -183,6 +192,10 @@ pub fn train(
                 last_saved = state.step;
             }
             run.evaluated(master, &evaluation, &state);
+            if let Some(results) = &mut results {
+                let (step, evaluation) = (state.step, evaluation.buckets);
+                results.interval(Interval { step, learning_rate: rate, step_seconds, mean_loss: mean, evaluation });
+            }
             pace = Pace::new();
         }
 
@@ -224,7 +237,13 @@ pub fn train(
             // Others wait here until the last checkpoint is complete, so that no rank ends before the run does.
             collective.gather(Vec::new())?;
             let digest = digest_of(&state);
-            return Ok(match stop && !done && !patience_out {
+            let stopped = stop && !done && !patience_out;
+            match results {
+                Some(results) if stopped => drop(results.stop()),
+                Some(results) => results.finish(state.step, &digest),
+                None => {}
+            }
+            return Ok(match stopped {
                 true => Outcome::Stopped { step: state.step },
                 false => Outcome::Done { step: state.step, digest },
             });

@@ -1,5 +1,6 @@
 //! What the flags mean: checked once, trusted afterwards.
 
+use coord_io::storage::is_url;
 use serde_json::{Map, Value, json};
 
 use super::error::TrainError;
@@ -18,6 +19,8 @@ pub struct Settings {
     pub model: TranslateConfig,
     pub data: PrepareSettings,
     pub train_dir: String,
+    /// Where progress and result go; nothing without a job dir.
+    pub job_dir: Option<String>,
     pub train_lines_max: u64,
     pub batch_size: usize,
     pub learning_rate: f64,
@@ -97,6 +100,12 @@ impl Settings {
             Some("auto") => false,
             other => return Err(wrong(format!("--resume must be auto or required, got {other:?}"), "see the flags")),
         };
+        let dump = flags.text("dump_run").map(|folder| Dump { folder, steps: flags.integer("dump_steps") });
+        if let Some(Dump { folder, .. }) = &dump
+            && is_url(folder)
+        {
+            return Err(wrong(format!("--dump_run must be a path on this machine, got {folder}"), "give a plain path"));
+        }
         let batch_size = at_least("batch_size", 1)? as usize;
         let (from_vocab, to_vocab) = (at_least("from_vocab_size", 5)? as usize, at_least("to_vocab_size", 5)? as usize);
         if flags.number("learning_rate") == 0.0 {
@@ -130,6 +139,7 @@ impl Settings {
                 memory_limit: None,
             },
             train_dir: folder("train_dir", "train")?,
+            job_dir: job_dir.map(str::to_owned),
             train_lines_max: flags.integer("max_train_data_size"),
             batch_size,
             learning_rate: flags.number("learning_rate"),
@@ -151,7 +161,7 @@ impl Settings {
             } else {
                 Drawing::OncePerEpoch
             },
-            dump: flags.text("dump_run").map(|folder| Dump { folder, steps: flags.integer("dump_steps") }),
+            dump,
         })
     }
 
