@@ -1,1 +1,3 @@
 //! Cluster tests and benchmarks.
+
+pub mod local;
