@@ -14,6 +14,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     files.sort();
     let descriptors = protox::compile(&files, [&root])?;
     // Ordered maps: equal messages have equal bytes, which the log and its golden files rely on.
-    tonic_prost_build::configure().bytes(".").btree_map(".").compile_fds(descriptors)?;
+    // Without the feature the crate is messages alone, and what is pure can be built from it.
+    let services = "#[cfg(feature = \"services\")]";
+    tonic_prost_build::configure()
+        .client_mod_attribute(".", services)
+        .server_mod_attribute(".", services)
+        .bytes(".")
+        .btree_map(".")
+        .compile_fds(descriptors)?;
     Ok(())
 }

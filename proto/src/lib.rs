@@ -3,14 +3,14 @@
 /// The wire: `coord.v1`.
 pub mod v1 {
     #![allow(clippy::all)]
-    tonic::include_proto!("coord.v1");
+    include!(concat!(env!("OUT_DIR"), "/coord.v1.rs"));
 }
 
 /// Persisted: additive only.
 pub mod log {
     pub mod v1 {
         #![allow(clippy::all)]
-        tonic::include_proto!("coord.log.v1");
+        include!(concat!(env!("OUT_DIR"), "/coord.log.v1.rs"));
     }
 }
 
@@ -18,6 +18,6 @@ pub mod log {
 pub mod peer {
     pub mod v1 {
         #![allow(clippy::all)]
-        tonic::include_proto!("coord.peer.v1");
+        include!(concat!(env!("OUT_DIR"), "/coord.peer.v1.rs"));
     }
 }
