@@ -3,7 +3,8 @@
 Usage: translate_torch.py DUMP [--dtype float64] [--rate 0.5] [--clip 5.0] [--threads N] [--time]
 
 Prints one JSON object: `gradients` of the mean loss of step 1, before clipping (norm, and some values by flat index),
-and `losses`, the mean loss over the samples of each step.
+and `losses`, the mean loss over the samples of each step. With `--compare`, for a dump of `--dump_run`: how far the
+trainer's own gradient and losses are from these, and the perplexity of the development set after the last step.
 """
 
 import argparse
@@ -94,6 +95,15 @@ class Translate:
         own = own - self.log_expected_count(targets, tries).to(output.dtype)
         return torch.logsumexp(torch.cat([own[:, None], others], 1), 1) - own
 
+    def full_loss(self, batch):
+        """Sum over the samples under the full softmax."""
+        samples, self.samples = self.samples, 0
+        try:
+            with torch.no_grad():
+                return self.loss(batch, None).item()
+        finally:
+            self.samples = samples
+
     def loss(self, batch, negatives):
         """Sum over the samples of a micro-batch."""
         rows, steps = batch["rows"], batch["target_len"]
@@ -126,6 +136,29 @@ def summary(gradient):
     return {"norm": flat.norm().item(), "values": [[index, flat[index].item()] for index in indices]}
 
 
+def relative(ours, theirs):
+    return ((ours - theirs).norm() / theirs.norm().clamp_min(1e-30)).item()
+
+
+def compare(dump, model, gradients, losses):
+    """The trainer's figures beside ours."""
+    own = load_parameters(dump / "gradient.safetensors", torch.float64)
+    worst = max((relative(own[name], gradient.to(torch.float64)), name) for name, gradient in gradients.items())
+    told = [json.loads(line)["loss"] for line in open(dump / "ours.jsonl")]
+    apart = [abs(a - b) / abs(b) for a, b in zip(told, losses)]
+    buckets = {}
+    for line in open(dump / "dev.jsonl"):
+        batch = json.loads(line)
+        total, rows = buckets.get(batch["bucket"], (0.0, 0))
+        buckets[batch["bucket"]] = (total + model.full_loss(batch), rows + batch["rows"])
+    return {
+        "gradient_apart": worst,
+        "losses_apart_in_50_steps": max(apart[:50]),
+        "losses_apart": max(apart),
+        "dev_perplexity": {bucket: math.exp(total / rows) for bucket, (total, rows) in sorted(buckets.items())},
+    }
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("dump", type=pathlib.Path)
@@ -134,13 +167,14 @@ def main():
     arguments.add_argument("--clip", type=float, default=5.0)
     arguments.add_argument("--threads", type=int, default=0)
     arguments.add_argument("--time", action="store_true", help="add the seconds of each step")
+    arguments.add_argument("--compare", action="store_true", help="compare with what --dump_run wrote of its own run")
     flags = arguments.parse_args()
     if flags.threads:
         torch.set_num_threads(flags.threads)
     config = json.loads((flags.dump / "config.json").read_text())
     parameters = load_parameters(flags.dump / "params.safetensors", getattr(torch, flags.dtype))
     model = Translate(config, parameters)
-    losses, seconds, gradients = [], [], {}
+    losses, seconds, gradients, first = [], [], {}, {}
     with open(flags.dump / "batches.jsonl") as batches, open(flags.dump / "negatives.jsonl") as negatives:
         for step, (batch, candidates) in enumerate(zip(batches, negatives, strict=True)):
             batch, candidates = joined(json.loads(batch)), json.loads(candidates)
@@ -150,6 +184,7 @@ def main():
                 parameter.grad = None
             loss.backward()
             if step == 0:
+                first = {name: parameter.grad.clone() for name, parameter in parameters.items()}
                 gradients = {name: summary(parameter.grad) for name, parameter in sorted(parameters.items())}
             torch.nn.utils.clip_grad_norm_(parameters.values(), flags.clip)
             with torch.no_grad():
@@ -160,6 +195,8 @@ def main():
     result = {"gradients": gradients, "losses": losses}
     if flags.time:
         result["seconds"] = seconds
+    if flags.compare:
+        result = {"compared": compare(flags.dump, model, first, losses), "seconds": sorted(seconds)[len(seconds) // 2]}
     print(json.dumps(result, indent=1))
 
 

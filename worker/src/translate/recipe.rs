@@ -10,7 +10,7 @@ use coord_io::storage::Storage;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
-use super::dump::dump;
+use super::dump::{Recorder, Steps};
 use super::error::TrainError;
 use super::evaluate::{Evaluation, Weights, evaluate, evaluate_old};
 use super::lines;
@@ -119,9 +119,13 @@ pub fn train(
         return Ok(Outcome::Done { step: state.step, digest });
     }
     run.say(master, &format!("{} steps an epoch", feed.steps_per_epoch()));
-    if let Some(to) = settings.dump.as_ref().filter(|_| master) {
-        dump(to, &model, &state.params, &mut feed, settings.seed, micro_batches, state.step)?;
-    }
+    let mut recorder = match &settings.dump {
+        Some(dump) if master => {
+            let steps = Steps { first: state.step, seed: settings.seed, micro_batches };
+            Some(Recorder::start(dump, &model, &state.params, &mut feed, &dev, &steps)?)
+        }
+        _ => None,
+    };
     observer.started(state.step, share);
     loop {
         let step = state.step;
@@ -136,6 +140,9 @@ pub fn train(
         let mut gradient = reduced.gradient;
         let loss = sums.loss / sums.samples as f64;
         gradient.scale(1.0 / sums.samples as f32);
+        if let Some(recorder) = &mut recorder {
+            recorder.step(model.layout(), &gradient, loss)?;
+        }
         let norm = clip(model.layout(), &mut gradient, settings.max_gradient_norm);
         if loss.is_finite() && norm.is_finite() {
             descend(&mut state.params, &gradient, state.schedule.rate as f32);
