@@ -39,7 +39,7 @@ impl fmt::Display for Rejected {
 }
 
 /// Names the run that a folder belongs to.
-const LINEAGE_FILE: &str = "lineage.json";
+pub(super) const LINEAGE_FILE: &str = "lineage.json";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Lineage {

@@ -2,10 +2,13 @@
 
 use coord_io::storage::Storage;
 
+use super::find::LINEAGE_FILE;
 use super::{CheckpointError, Checkpoints, Manifest};
 
 /// As the old program did.
 pub const KEEP_NEWEST: usize = 5;
+
+const POINTER: &str = "checkpoint";
 
 /// Deletes old checkpoints of one run and keeps the pointer file true.
 #[derive(Debug, Clone)]
@@ -59,7 +62,9 @@ impl Retention {
         checkpoints: &Checkpoints,
         newest: Option<u64>,
     ) -> Result<(), CheckpointError> {
-        storage.remove_unfinished(&format!("{}-", self.prefix)).await?;
+        for object in [&format!("{}-", self.prefix), POINTER, LINEAGE_FILE] {
+            storage.remove_unfinished(object).await?;
+        }
         let mut named = Vec::new();
         for (_, name) in checkpoints.names().await? {
             if let Ok((manifest, _)) = checkpoints.manifest(&name).await {
@@ -90,7 +95,7 @@ impl Retention {
         for step in kept {
             text.push_str(&format!("all_model_checkpoint_paths: \"{}-{step}\"\n", self.prefix));
         }
-        storage.put("checkpoint", text).await?;
+        storage.put(POINTER, text).await?;
         Ok(())
     }
 }
