@@ -9,4 +9,5 @@ mod replicas;
 pub mod service;
 pub mod settings;
 pub mod state;
+mod unsent;
 mod upload;

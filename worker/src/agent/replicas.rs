@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 use super::leftovers::Leftovers;
 use super::logs::Logs;
 use super::state::Event;
+use super::unsent::Unsent;
 use super::upload::upload;
 use crate::launch::{Launched, ReplicaEvent, Stream, signal_group, spawn};
 
@@ -42,13 +43,20 @@ pub struct Replicas {
     environment: Environment,
     logs: Logs,
     leftovers: Leftovers,
+    unsent: Unsent,
     running: BTreeMap<ReplicaKey, Running>,
     events: mpsc::Sender<Event>,
 }
 
 impl Replicas {
-    pub fn new(environment: Environment, logs: Logs, leftovers: Leftovers, events: mpsc::Sender<Event>) -> Self {
-        Self { environment, logs, leftovers, running: BTreeMap::new(), events }
+    pub fn new(
+        environment: Environment,
+        logs: Logs,
+        leftovers: Leftovers,
+        unsent: Unsent,
+        events: mpsc::Sender<Event>,
+    ) -> Self {
+        Self { environment, logs, leftovers, unsent, running: BTreeMap::new(), events }
     }
 
     pub fn count(&self) -> usize {
@@ -66,6 +74,7 @@ impl Replicas {
     fn begin(&mut self, launch: &Launch) -> io::Result<()> {
         let key = launch.key.clone();
         self.logs.begin(&key)?;
+        self.unsent.note(&key, &launch.job_dir)?;
         let Launched { pid, orders, events } = spawn(&self.environment.program, &["train".into()], &[])?;
         if let Err(error) = self.leftovers.note(pid, &key) {
             tracing::warn!(%error, "note a replica's process id");
@@ -87,7 +96,7 @@ impl Replicas {
         };
         self.running.insert(key.clone(), Running { pid, orders });
         self.tell(&key, OrderBody::Start(start));
-        tokio::spawn(upload(self.logs.clone(), key.clone(), launch.job_dir.clone()));
+        tokio::spawn(upload(self.logs.clone(), self.unsent.clone(), key.clone(), launch.job_dir.clone()));
         tokio::spawn(listen(key, pid, events, self.logs.clone(), self.leftovers.clone(), self.events.clone()));
         Ok(())
     }

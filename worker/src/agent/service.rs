@@ -29,6 +29,7 @@ use super::metrics::Metrics;
 use super::replicas::{Environment, Replicas};
 use super::settings::AgentSettings;
 use super::state::{AgentState, Effect, Event};
+use super::unsent::{Unsent, push_all};
 
 const TICK: Duration = Duration::from_millis(100);
 const QUEUE: usize = 4096;
@@ -59,6 +60,8 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
     let leftovers = Leftovers::new(&settings.work_dir).map_err(work_dir)?;
     leftovers.end_all().map_err(work_dir)?;
     let logs = Logs::new(&settings.work_dir).map_err(work_dir)?;
+    let unsent = Unsent::new(&settings.work_dir);
+    tokio::spawn(push_all(unsent.find().map_err(work_dir)?));
     let mut shutdown = Shutdown::install().map_err(AgentError::Signals)?;
     let numeric_class = crate::numeric_class::probe();
     let metrics = Metrics::new();
@@ -89,7 +92,7 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
     tokio::spawn(keep(settings.coordinators, link_sender));
     let mut agent = Agent {
         state: AgentState::new(registration),
-        replicas: Replicas::new(environment, logs.clone(), leftovers, event_sender.clone()),
+        replicas: Replicas::new(environment, logs.clone(), leftovers, unsent, event_sender.clone()),
         answers: Answers::new(program),
         logs,
         leader: None,

@@ -9,6 +9,7 @@ use coord_io::storage::Storage;
 use tokio::time::Instant;
 
 use super::logs::Logs;
+use super::unsent::Unsent;
 
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_AGE: Duration = Duration::from_secs(10);
@@ -18,7 +19,7 @@ const KEEP: Duration = Duration::from_secs(60);
 
 /// Runs until the log has ended and all of it is in storage. A store that is unwell is tried again for ever, ever more
 /// slowly: the log stays on this disk meanwhile.
-pub async fn upload(logs: Logs, key: ReplicaKey, job_dir: String) {
+pub async fn upload(logs: Logs, unsent: Unsent, key: ReplicaKey, job_dir: String) {
     let folder = format!("logs/{}/{}", replica_name(key.rank), key.generation);
     let backoff = Backoff { first: Millis(500), most: Millis(30_000) };
     let (mut position, mut failures) = (0u64, 0);
@@ -52,6 +53,7 @@ pub async fn upload(logs: Logs, key: ReplicaKey, job_dir: String) {
         }
         tokio::time::sleep(POLL).await;
     }
+    unsent.forget(&key);
     tokio::time::sleep(KEEP).await;
     logs.forget(&key);
 }

@@ -70,9 +70,7 @@ impl TrainError {
                 "use the saved settings, another train_dir, or `--fresh` to start anew beside the old run".to_owned(),
             ),
             Self::ResumeRequired { .. } => Some("check --train_dir, or start with --resume=auto".to_owned()),
-            Self::NothingComplete { .. } => {
-                Some("use `--fresh` to start anew; nothing that lies there is deleted".to_owned())
-            }
+            Self::NothingComplete { .. } => Some("use `--fresh` to start anew beside them".to_owned()),
             Self::NotFinite { .. } | Self::WeightsNotFinite { .. } => {
                 Some("lower --learning_rate or --max_gradient_norm; the last good checkpoint is kept".to_owned())
             }
