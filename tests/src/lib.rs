@@ -1,3 +1,4 @@
 //! Cluster tests and benchmarks.
 
+pub mod cluster;
 pub mod local;

@@ -3,7 +3,7 @@
 mod answers;
 mod leftovers;
 mod link;
-mod logs;
+pub mod logs;
 mod metrics;
 mod replicas;
 pub mod service;

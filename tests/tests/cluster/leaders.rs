@@ -1,0 +1,57 @@
+//! Coordinators that die while a job trains.
+
+use coord_tests::cluster::{Cluster, Layout, step_of};
+
+const STEPS: u64 = 2_000;
+
+#[test]
+fn training_goes_on_without_the_only_coordinator_and_the_job_is_there_when_it_returns() {
+    let mut cluster = Cluster::start(Layout::workers(&[1, 1]));
+    let program = cluster.dialogues().flags(STEPS);
+    cluster.submit("orphan", &["--workers", "2"], &program);
+    cluster.until_step("orphan", 100);
+    let checkpoints = cluster.folder().join("storage/jobs/orphan/train");
+    cluster.kill_coordinator(0);
+    let before = newest_checkpoint(&checkpoints);
+    // Nobody but the files can tell: a checkpoint of a step that came after the death.
+    coord_tests::cluster::until("a checkpoint without a coordinator", || match newest_checkpoint(&checkpoints) {
+        newest if newest >= before + 60 => Ok(()),
+        newest => Err(format!("step {newest}, and {before} when the coordinator died")),
+    });
+    cluster.start_coordinator(0);
+    let back = cluster.until("orphan", "a step after the return", |seen| step_of(seen) >= before + 60);
+    assert_eq!((&back["state"], &back["generation"]), (&"RUNNING".into(), &1.into()), "{back:#}");
+    assert_eq!(cluster.coord(&["list", "--output", "quiet"]).done(), "orphan\n");
+    assert_eq!(cluster.wait("orphan").done(), "SUCCEEDED\n");
+    let described = cluster.describe("orphan");
+    assert_eq!(described["interruptions"], serde_json::json!([]), "{described:#}");
+    assert_eq!(cluster.digest("orphan"), cluster.quiet_digest(1, &program));
+}
+
+#[test]
+fn two_of_three_coordinators_go_on_when_the_leader_is_killed() {
+    let mut cluster = Cluster::start(Layout { coordinators: 3, ..Layout::workers(&[1, 1, 1]) });
+    let program = cluster.dialogues().flags(STEPS);
+    cluster.submit("kept", &["--workers", "2"], &program);
+    let before = step_of(&cluster.until_step("kept", 100));
+    let killed = cluster.leader();
+    cluster.kill_coordinator(killed);
+
+    // The same list of addresses, one of which is dead.
+    cluster.submit("after", &["--workers", "1"], &cluster.dialogues().flags(40));
+    assert_ne!(cluster.leader(), killed);
+    let described = cluster.until("kept", "steps under the new leader", |seen| step_of(seen) > before);
+    assert_eq!((&described["state"], &described["generation"]), (&"RUNNING".into(), &1.into()), "{described:#}");
+    assert_eq!(cluster.wait("after").done(), "SUCCEEDED\n");
+    cluster.start_coordinator(killed);
+    assert_eq!(cluster.wait("kept").done(), "SUCCEEDED\n");
+    assert_eq!(cluster.describe("kept")["interruptions"], serde_json::json!([]));
+}
+
+/// Step of the newest manifest in a folder.
+fn newest_checkpoint(folder: &std::path::Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let step = |name: String| name.strip_prefix("translate.ckpt-")?.strip_suffix(".json")?.parse().ok();
+    names.filter_map(step).max().unwrap_or(0)
+}
