@@ -65,7 +65,10 @@ impl StorageError {
         let status = status(&chain);
         let identity = identity.to_owned();
         match source {
-            object_store::Error::NotFound { .. } => Self::NotFound { operation, url, status },
+            object_store::Error::NotFound { .. } => {
+                let http = !url.starts_with("file://") && !url.starts_with("memory://");
+                Self::NotFound { operation, url, status: status.or(http.then_some(404)) }
+            }
             object_store::Error::PermissionDenied { .. } => {
                 Self::Denied { operation, url, status: status.or(Some(403)), identity }
             }
