@@ -1,6 +1,6 @@
 //! Logs of this agent's replicas on its own disk: what is read by position and uploaded from.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coord_common::rank::{ReplicaKey, replica_name};
 
+use super::tail::Tail;
 use crate::launch::Stream;
-
-/// Last output that goes into the fact of a replica's end.
-pub const TAIL_BYTES: usize = 8 << 10;
 
 /// One replica's log: lines `<time>\t<stream>\t<text>`, position = byte.
 #[derive(Debug)]
@@ -19,7 +17,7 @@ struct Log {
     path: PathBuf,
     file: File,
     length: u64,
-    tail: VecDeque<u8>,
+    tail: Tail,
     ended: bool,
 }
 
@@ -55,7 +53,7 @@ impl Logs {
         let path = folder.join(format!("{}.log", key.generation));
         // A key is started once in an agent's life; what lies there was written by an earlier one and is uploaded.
         let file = OpenOptions::new().create(true).write(true).truncate(true).open(&path)?;
-        let log = Log { path, file, length: 0, tail: VecDeque::new(), ended: false };
+        let log = Log { path, file, length: 0, tail: Tail::default(), ended: false };
         self.all().insert(key.clone(), log);
         Ok(())
     }
@@ -71,10 +69,7 @@ impl Logs {
             return;
         };
         if stream != Stream::Platform {
-            log.tail.extend(text);
-            log.tail.push_back(b'\n');
-            let surplus = log.tail.len().saturating_sub(TAIL_BYTES);
-            log.tail.drain(..surplus);
+            log.tail.push(stream, text);
         }
         match log.file.write_all(&line) {
             Ok(()) => log.length += line.len() as u64,
@@ -88,7 +83,7 @@ impl Logs {
             return String::new();
         };
         log.ended = true;
-        String::from_utf8_lossy(&log.tail.iter().copied().collect::<Vec<_>>()).into_owned()
+        log.tail.text()
     }
 
     /// Nothing for a log that this agent does not have. Ends at a line's end, so that no line is given in halves.

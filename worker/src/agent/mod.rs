@@ -9,5 +9,6 @@ mod replicas;
 pub mod service;
 pub mod settings;
 pub mod state;
+mod tail;
 mod unsent;
 mod upload;
