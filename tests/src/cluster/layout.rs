@@ -177,6 +177,12 @@ impl Cluster {
         self.workers[worker].process.take().expect("the agent runs").kill_tree();
     }
 
+    /// SIGTERM for an agent; returns when it has left.
+    pub fn stop_worker(&mut self, worker: usize) {
+        let status = self.workers[worker].process.take().expect("the agent runs").terminate();
+        assert!(status.success(), "an agent that is asked to leave ends with {status}");
+    }
+
     /// SIGKILL for every process.
     pub fn kill_everything(&mut self) {
         for seat in self.coordinators.iter_mut().chain(&mut self.workers) {
@@ -200,11 +206,8 @@ impl Cluster {
     pub fn worker_of(&self, job: &str, rank: usize) -> usize {
         let described = self.describe(job);
         let name = described["replicas"][rank]["worker_name"].as_str().unwrap_or_default().to_owned();
-        // An agent's name ends with its work directory.
-        let found = self.workers.iter().position(|seat| {
-            let folder = self.folder().join(&seat.name);
-            name.ends_with(folder.to_str().expect("a UTF-8 path"))
-        });
+        // An agent is called by its host and the last part of its work directory.
+        let found = self.workers.iter().position(|seat| name.rsplit('/').next() == Some(&seat.name));
         found.unwrap_or_else(|| panic!("rank {rank} is on no worker of this cluster: {described:#}"))
     }
 

@@ -49,7 +49,7 @@ fn each_end_of_a_job_has_its_own_exit_status() {
 #[test]
 fn an_active_job_is_not_removed_and_a_removed_one_is_not_found_with_status_5() {
     let mut cluster = Cluster::start(Layout { lease_seconds: 60, ..Layout::workers(&[1]) });
-    cluster.worker(0).terminate();
+    cluster.stop_worker(0);
     cluster.until_connected(0);
     cluster.submit("goes", &[], &cluster.dialogues().flags(0));
     let both = followers(&cluster, "goes");

@@ -48,7 +48,7 @@ fn every_replica_shows_its_samples_while_it_runs_and_after_its_end() {
 fn states_follow_each_other_and_the_list_shows_them() {
     let mut cluster = Cluster::start(Layout::workers(&[1]));
     let program = cluster.dialogues().flags(0);
-    cluster.worker(0).terminate();
+    cluster.stop_worker(0);
     cluster.until_connected(0);
     cluster.submit("waits", &["--workers", "1", "--labels", "team=a"], &program);
     let queued = cluster.describe("waits");
