@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use coord_common::checkpoint::CheckpointRecord;
-use coord_common::exit_rule::{Cause, Exit};
+use coord_common::exit_rule::{Cause, Exit, SIGKILL, SIGTERM};
 use coord_common::fact::{ExitReport, Fact, FactBody};
 use coord_common::ids::Step;
 use coord_common::order::{Launch, Order, Rendezvous, Stop};
@@ -270,8 +270,10 @@ impl AgentState {
         };
         self.remember(key.clone());
         let (cause, message) = held.last_word.unwrap_or_else(|| {
-            // Ended by our own signal: not the program's fault.
-            let cause = if held.stopping && signal.is_some() { Cause::Stopped } else { Cause::Unsaid };
+            // Ended by our own signal: not the program's fault. Any other signal is, even where the order to stop came
+            // before its end was seen, because peers that fell with it were faster to report.
+            let ours = matches!(signal, Some(SIGTERM | SIGKILL));
+            let cause = if held.stopping && ours { Cause::Stopped } else { Cause::Unsaid };
             (cause, String::new())
         });
         let report = ExitReport {

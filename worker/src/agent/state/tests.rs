@@ -177,3 +177,18 @@ fn the_master_speaks_for_the_job_and_every_replica_for_its_own_samples() {
     };
     assert_eq!((report.samples, report.last_step), (20, Step(7)));
 }
+
+/// Its peers fell with it, reported first, and the order to stop was faster than the news of its own end.
+#[test]
+fn a_fault_of_the_program_stays_its_fault_when_a_stop_came_before_it_was_seen() {
+    let mut agent = state();
+    agent.on(Event::Connected, Millis(0));
+    agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+    agent.on(stop(1, 10), Millis(0));
+    let event = Event::Exited { key: key(1), code: None, signal: Some(4), tail: String::new() };
+    let effects = agent.on(event, Millis(1));
+    let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!((report.exit.cause, report.exit.signal), (Cause::Unsaid, Some(4)));
+}
