@@ -104,6 +104,15 @@ pub fn train_url(args: &[impl AsRef<[u8]>], job_dir: &str) -> String {
     program_flag(args, "train_dir").unwrap_or_else(|| job_dir.to_owned())
 }
 
+/// Trainers of this release. A spec may name another: it may have been written by another release, and what lies in the
+/// log must be read for ever. A new job is refused by [`check_trainer`].
+pub const TRAINERS: [&str; 1] = ["translate"];
+
+/// For new jobs, at the client and at the coordinator.
+pub fn check_trainer(trainer: &str) -> Result<(), SpecError> {
+    if TRAINERS.contains(&trainer) { Ok(()) } else { Err(SpecError::UnknownTrainer { got: trainer.to_owned() }) }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     #[error(transparent)]
@@ -116,6 +125,8 @@ pub enum SpecError {
     Range { field: &'static str, min: u64, max: u64, got: u64 },
     #[error("trainer must be 1 to {TEXT_MAX} printable characters without spaces, got {got:?}")]
     Trainer { got: String },
+    #[error("no trainer is named {got}; this release has: {}", TRAINERS.join(", "))]
+    UnknownTrainer { got: String },
     #[error("job-dir must be a URL of at most {TEXT_MAX} characters, got {got:?}")]
     JobDir { got: String },
     #[error(

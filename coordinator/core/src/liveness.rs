@@ -87,10 +87,11 @@ impl Liveness {
         self.seen_as(id, worker).map(|seen| seen.last_heartbeat)
     }
 
-    /// How long it has been silent, counted from this leader's election at the earliest.
+    /// How long it has been silent, counted at the earliest from this leader's election and from its own registration:
+    /// an agent that has just registered has not been silent, though no heartbeat of it was heard yet.
     pub fn silence(&self, id: &WorkerId, worker: &Worker, now: Millis) -> Millis {
         let last = self.last_heartbeat(id, worker).unwrap_or(Millis::ZERO);
-        now.since(last.max(self.since))
+        now.since(last.max(self.since).max(worker.since))
     }
 
     /// Slots that neither the state nor the agent's own word says are taken. A replica that only the agent knows of is
@@ -105,5 +106,38 @@ impl Liveness {
 
     fn seen_as(&self, id: &WorkerId, worker: &Worker) -> Option<&Seen> {
         self.workers.get(id).filter(|seen| seen.incarnation == *worker.incarnation())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coord_common::{Device, NumericClass, Registration};
+
+    use super::*;
+    use crate::{Command, Entry, apply, plan};
+
+    /// Between the registration and the first heartbeat that the leader hears there is a moment in which it may plan.
+    #[test]
+    fn a_worker_that_has_just_registered_is_not_lost_under_an_old_leader() {
+        let mut state = ClusterState::default();
+        let seen = Liveness::new(Millis(0), Policy::default());
+        for (start, at) in [("first", 600_000), ("second", 1_200_000)] {
+            let registration = Registration {
+                worker: WorkerId::parse("w").unwrap(),
+                name: "host".to_owned(),
+                incarnation: Incarnation::parse(start).unwrap(),
+                slots: 1,
+                device: Device::Cpu,
+                numeric_class: NumericClass::new("cpu-1"),
+                version: "1".to_owned(),
+                host: "127.0.0.1".to_owned(),
+                alive: Vec::new(),
+                facts_acknowledged: 0,
+            };
+            let command = Command::RegisterWorker(registration);
+            apply(&mut state, Entry { at: Millis(at), proposal: 0, command });
+            assert_eq!(plan(&state, &seen, Millis(at + 100)), []);
+            assert_eq!(plan(&state, &seen, Millis(at + 60_000)).len(), 1, "silent for the whole lease");
+        }
     }
 }

@@ -69,7 +69,8 @@ pub fn checkpoints(job: &v1::Job, zone: &TimeZone) -> String {
         ]);
     }
     let older = newest_first.len().saturating_sub(CHECKPOINTS_SHOWN);
-    let rest = if older > 0 { format!("  and {older} older\n") } else { String::new() };
+    let rest =
+        if older > 0 { format!("  and {older} recorded earlier; the newest 5 are kept\n") } else { String::new() };
     format!("Checkpoints:\n{}{rest}", table.render())
 }
 

@@ -91,6 +91,7 @@ impl Settings {
         };
         let job = JobId::parse(&name).map_err(|error| names::coded(&error))?;
         let trainer = flags.trainer.ok_or_else(|| no_program(&name, &flags.arguments))?;
+        coord_common::job::check_trainer(&trainer).map_err(|error| names::coded(&error))?;
         let mut warnings = Vec::new();
         let mut settings = JobSettings::new(job, &trainer);
         settings.args = flags.arguments.into_iter().map(OsString::into_vec).collect();

@@ -41,7 +41,12 @@ fn print(job: &str, answer: &v1::ExplainJobResponse, printer: &Printer) -> Resul
                 printer.bytes(describe::failure(failure).as_bytes())?;
             }
             if answer.reasons.is_empty() && answer.failure.is_none() {
-                printer.line("  Nothing holds it up.")?;
+                printer.line(
+                    match matches!(answer.phase(), v1::Phase::Succeeded | v1::Phase::Failed | v1::Phase::Cancelled) {
+                        true => "  It has ended; `coord describe` tells more.",
+                        false => "  Nothing holds it up.",
+                    },
+                )?;
             }
             Ok(())
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use coord_common::job::check_trainer;
 use coord_common::{Coded, JobId, RequestId, convert};
 use coord_proto::v1::job_service_server::JobService;
 use coord_proto::v1::{
@@ -98,6 +99,7 @@ impl JobService for Jobs {
         let request = RequestId::parse(&request_id).map_err(|error| refused(Code::InvalidArgument, &error))?;
         let spec = spec.ok_or_else(|| plain(Code::InvalidArgument, "invalid_spec", "the request has no spec", ""))?;
         let spec = convert::spec_from_wire(&spec).map_err(|error| refused(Code::InvalidArgument, &error))?;
+        check_trainer(&spec.trainer).map_err(|error| refused(Code::InvalidArgument, &error))?;
         self.handle.require_lead()?;
         let submit = SubmitJob { request, spec: Box::new(spec), storage: self.storage.clone() };
         let Reply::Submitted { job, existing } = self.command(Command::SubmitJob(submit)).await? else {

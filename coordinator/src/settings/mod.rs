@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use coord_common::Millis;
 use coord_common::error::Coded;
+use coord_io::storage::StorageUrl;
 use coordinator_core::Policy;
 use thiserror::Error;
 
@@ -68,6 +69,8 @@ pub struct ServeSettings {
 
 #[derive(Debug, Error)]
 pub enum SettingsError {
+    #[error(transparent)]
+    Storage(coord_io::storage::StorageError),
     #[error("read configuration {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("parse configuration {}: {reason}", path.display())]
@@ -98,6 +101,7 @@ impl Coded for SettingsError {
             Self::UnknownKey { .. } => Some(format!("the keys are {}", layers::NAMES.join(", "))),
             Self::Insecure { .. } => Some("add `--insecure` if only trusted hosts can reach this address".to_owned()),
             Self::Members(_) => Some("write `--node-id 1 --peers 1=a:7070,2=b:7070,3=c:7070`".to_owned()),
+            Self::Storage(error) => error.hint(),
             Self::Read { .. } | Self::Parse { .. } | Self::Value { .. } | Self::DataDir { .. } => None,
         }
     }
@@ -125,7 +129,8 @@ impl ServeSettings {
             .map_err(|source| SettingsError::DataDir { path: layers.text("data-dir").to_owned(), source })?;
         let storage = match layers.text("storage") {
             "" => format!("file://{}/storage", data_dir.display()),
-            url => url.trim_end_matches('/').to_owned(),
+            // A plain path is made a URL here: relative to this process it would mean other folders elsewhere.
+            text => StorageUrl::parse(text).map_err(SettingsError::Storage)?.as_str().to_owned(),
         };
         let policy = Policy {
             lease: Millis::from_seconds(layers.parse("lease", "a number of seconds")?),

@@ -27,8 +27,10 @@ fn the_old_behaviours_train_alike_on_any_number_of_workers() {
 fn the_inputs_of_the_first_steps_are_written_for_a_peer_and_change_nothing() {
     let place = Place::with_pairs(100, 10);
     place.train("--workers 2 --job-dir job", "--steps=20 --dump_run=dump --dump_steps=7").good();
-    assert_eq!(place.names("dump"), ["batches.jsonl", "config.json", "negatives.jsonl", "params.safetensors"]);
-    for name in ["dump/batches.jsonl", "dump/negatives.jsonl"] {
+    let inputs = ["batches.jsonl", "config.json", "dev.jsonl", "gradient.safetensors", "negatives.jsonl"];
+    let expected: Vec<&str> = inputs.into_iter().chain(["ours.jsonl", "params.safetensors"]).collect();
+    assert_eq!(place.names("dump"), expected);
+    for name in ["dump/batches.jsonl", "dump/negatives.jsonl", "dump/ours.jsonl"] {
         assert_eq!(place.read(name).lines().count(), 7);
     }
     let batches: serde_json::Value =

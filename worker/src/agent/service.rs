@@ -51,6 +51,16 @@ pub enum AgentError {
     Signals(io::Error),
 }
 
+impl AgentError {
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Locked { .. } => Some("give each agent of a host a `--work-dir` of its own"),
+            Self::Http { .. } => Some("give each agent of a host an `--http` address of its own, or `--http off`"),
+            Self::WorkDir { .. } | Self::Program(_) | Self::Signals(_) => None,
+        }
+    }
+}
+
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
     let work_dir = |source| AgentError::WorkDir { path: settings.work_dir.display().to_string(), source };

@@ -58,8 +58,13 @@ pub struct LocalFlags {
 
 pub fn run(flags: LocalFlags) -> ExitCode {
     coord_io::telemetry::init("warn");
-    if flags.trainer != "translate" {
-        return fail(&format!("no trainer named {}; this release has: translate", flags.trainer), None);
+    if let Err(error) = coord_common::job::check_trainer(&flags.trainer) {
+        fail(&error, None);
+        return ExitCode::from(2);
+    }
+    if flags.arguments.iter().any(|argument| argument == "--help") {
+        print!("program flags of {}:\n{}", flags.trainer, Flags::help());
+        return ExitCode::SUCCESS;
     }
     let arguments: Vec<&[u8]> = flags.arguments.iter().map(|argument| argument.as_os_str().as_bytes()).collect();
     let program = match Flags::parse(&arguments) {

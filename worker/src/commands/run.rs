@@ -47,7 +47,7 @@ pub fn run(flags: RunFlags) -> ExitCode {
     match super::runtime().block_on(service::run(settings)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            fail(&error, None);
+            fail(&error, error.hint());
             ExitCode::from(2)
         }
     }

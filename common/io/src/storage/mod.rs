@@ -71,17 +71,8 @@ impl Storage {
     }
 
     fn path(&self, relative: &str) -> Result<Path, StorageError> {
-        let mut path = self.folder.clone();
-        for part in relative.split('/').filter(|part| !part.is_empty()) {
-            if part == "." || part == ".." {
-                return Err(StorageError::InvalidUrl {
-                    url: self.url_of(relative),
-                    why: format!("a path may not hold `{part}`"),
-                });
-            }
-            path = path.join(part);
-        }
-        Ok(path)
+        open::path(self.folder.as_ref(), relative)
+            .map_err(|why| StorageError::InvalidUrl { url: self.url_of(relative), why })
     }
 
     fn error(&self, operation: &'static str, path: &str, source: object_store::Error) -> StorageError {

@@ -31,8 +31,15 @@ pub fn open(url: &StorageUrl) -> Result<Storage, StorageError> {
         "gs" => (Arc::new(gs(url, bucket)?), gs_identity()),
         _ => (Arc::new(az(url, bucket)?), az_identity()),
     };
-    let folder = key.split('/').filter(|part| !part.is_empty()).fold(Path::default(), |path, part| path.join(part));
+    let folder = path("", key).map_err(|why| StorageError::InvalidUrl { url: url.as_str().to_owned(), why })?;
     Ok(Storage { store, folder, url: url.clone(), identity: identity.into() })
+}
+
+/// The path of an object exactly as it is written: nothing is encoded, so that any other client sees the same name.
+pub(super) fn path(folder: &str, relative: &str) -> Result<Path, String> {
+    let parts: Vec<&str> = folder.split('/').chain(relative.split('/')).filter(|part| !part.is_empty()).collect();
+    Path::parse(parts.join("/"))
+        .map_err(|error| format!("{error}; a path may not hold `.`, `..` or control characters"))
 }
 
 fn user_name() -> String {

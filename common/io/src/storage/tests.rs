@@ -99,3 +99,16 @@ fn a_bad_url_says_what_is_wrong_and_never_shows_a_secret() {
     assert_eq!(StorageUrl::parse("s3://bucket//a//b/").unwrap().as_str(), "s3://bucket/a/b");
     assert_eq!(StorageUrl::parse("file:///").unwrap().as_str(), "file:///");
 }
+
+/// CKP-12: another client sees exactly the given name, and a listing returns what put was given.
+#[tokio::test]
+async fn names_are_kept_as_they_are_written() {
+    let (folder, storage) = local();
+    let name = "run [a]/ø b+c/50%25~#q%20ü";
+    storage.put(name, "x").await.unwrap();
+    assert_eq!(std::fs::read_to_string(folder.path().join(name)).unwrap(), "x");
+    let paths: Vec<String> = storage.list("").await.unwrap().into_iter().map(|entry| entry.path).collect();
+    assert_eq!(paths, [name]);
+    assert_eq!(storage.folder("run [a]/ø b+c").unwrap().get("50%25~#q%20ü").await.unwrap(), "x");
+    assert!(storage.get("a\u{7}b").await.is_err());
+}

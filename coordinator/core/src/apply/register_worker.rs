@@ -42,7 +42,6 @@ pub fn apply(state: &mut ClusterState, at: Millis, registration: Registration, o
 fn come_back(state: &mut ClusterState, at: Millis, registration: Registration) {
     let worker = state.worker_mut(&registration.worker).expect("the caller found it");
     let facts_applied = worker.facts_applied.max(registration.facts_acknowledged);
-    let since = if worker.lost { at } else { worker.since };
     let leaving = worker.leaving;
-    *worker = Worker { facts_applied, since, leaving, ..Worker::new(&registration, at) };
+    *worker = Worker { facts_applied, leaving, ..Worker::new(&registration, at) };
 }
