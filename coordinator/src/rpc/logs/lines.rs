@@ -1,5 +1,7 @@
 //! Stored log bytes to lines: `<RFC 3339 time, UTC>\t<O|E|P>\t<text>\n`.
 
+use std::collections::BTreeSet;
+
 use coord_proto::v1::{LogLine, LogPosition};
 
 /// A line longer than this is handed on in parts.
@@ -45,6 +47,19 @@ fn parse(line: &[u8]) -> (u64, &'static str, &[u8]) {
     (0, "INFO", line)
 }
 
+/// Lines of several logs by time. Each log keeps its own order, also where its clock went back.
+pub fn merge(logs: Vec<Vec<LogLine>>) -> Vec<LogLine> {
+    let mut out = Vec::with_capacity(logs.iter().map(Vec::len).sum());
+    let mut logs: Vec<_> = logs.into_iter().map(|log| log.into_iter().peekable()).collect();
+    let mut heads: BTreeSet<(u64, usize)> =
+        logs.iter_mut().enumerate().filter_map(|(index, log)| Some((log.peek()?.at_millis, index))).collect();
+    while let Some((_, index)) = heads.pop_first() {
+        out.extend(logs[index].next());
+        heads.extend(logs[index].peek().map(|line| (line.at_millis, index)));
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +94,17 @@ mod tests {
             let (rest, _) = split("t", 1, position, &STORED[position as usize..], true);
             assert_eq!(rest, all[index + 1..]);
         }
+    }
+
+    #[test]
+    fn logs_are_merged_by_time_and_keep_their_own_order() {
+        let log = |task: &str, times: &[u64]| -> Vec<LogLine> {
+            times.iter().map(|&at_millis| LogLine { at_millis, task: task.into(), ..LogLine::default() }).collect()
+        };
+        let merged = merge(vec![log("service", &[1, 2, 9]), log("a", &[3, 7, 5]), Vec::new(), log("b", &[4, 9])]);
+        let order: Vec<(&str, u64)> = merged.iter().map(|line| (line.task.as_str(), line.at_millis)).collect();
+        let expected =
+            [("service", 1), ("service", 2), ("a", 3), ("b", 4), ("a", 7), ("a", 5), ("service", 9), ("b", 9)];
+        assert_eq!(order, expected);
     }
 }

@@ -96,18 +96,21 @@ impl Reader {
     pub async fn advance(&mut self) -> Result<Progress, Status> {
         let look = self.look()?;
         self.phase = look.phase;
-        let mut found = Vec::new();
+        let mut logs = Vec::new();
         let mut notes = Vec::new();
         if self.wants(SERVICE) {
             self.service_position += look.service.len() as u64;
-            found.extend(look.service.iter().cloned());
+            logs.push(look.service.clone());
         }
         let mut all_at_end = true;
         for rank in (0..look.ranks).map(Rank) {
             if self.wants(&replica_name(rank)) {
-                all_at_end &= self.advance_rank(rank, &look, &mut found, &mut notes).await;
+                let mut log = Vec::new();
+                all_at_end &= self.advance_rank(rank, &look, &mut log, &mut notes).await;
+                logs.push(log);
             }
         }
+        let found = lines::merge(logs);
         let drained = found.is_empty() && all_at_end;
         let ended = look.phase.is_final() && drained && self.follow;
         let done = ended || (!self.follow && drained);
