@@ -19,10 +19,11 @@ use super::pipe;
 use super::reporter::Reporter;
 use crate::collective::tcp::{Listener, Meeting};
 use crate::collective::{AbortHandle, Collective, LocalCollective, TcpCollective};
+use crate::translate::ending::Outcome;
 use crate::translate::error::TrainError;
 use crate::translate::flags::Flags;
 use crate::translate::observer::Observer;
-use crate::translate::recipe::{Outcome, train};
+use crate::translate::recipe::train;
 use crate::translate::settings::Settings;
 use crate::translate::setup::Context;
 

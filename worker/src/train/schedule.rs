@@ -25,14 +25,18 @@ impl Schedule {
         self.interval_steps += 1;
     }
 
-    /// Mean loss since the last interval ended; 0 before the first step.
+    /// Mean loss since the last interval ended; NaN if no step was good since.
     pub fn mean(&self) -> f64 {
-        if self.interval_steps == 0 { 0.0 } else { self.interval_sum / self.interval_steps as f64 }
+        self.interval_sum / self.interval_steps as f64
     }
 
     /// Ends an interval: the rate is multiplied by `factor` if at least three earlier interval losses exist and this
-    /// one is greater than the largest of the last three; it never falls below `floor`. True if it fell.
+    /// one is greater than the largest of the last three; it never falls below `floor`. True if it fell. An interval
+    /// without a good step has no loss and changes nothing.
     pub fn end_interval(&mut self, factor: f64, floor: f64) -> bool {
+        if self.interval_steps == 0 {
+            return false;
+        }
         let mean = self.mean();
         let worse = self.history.len() >= LOOK_BACK && self.history.iter().all(|earlier| mean > *earlier);
         let before = self.rate;
@@ -85,5 +89,18 @@ mod tests {
         schedule.observe(2.0);
         schedule.observe(4.0);
         assert_eq!(schedule.mean(), 3.0);
+    }
+
+    #[test]
+    fn an_interval_without_a_good_step_has_no_loss_and_leaves_no_trace() {
+        let mut schedule = Schedule::new(0.5);
+        for loss in [5.0, 4.0, 3.0] {
+            schedule.observe(loss);
+            schedule.end_interval(0.99, 0.0);
+        }
+        let before = schedule.clone();
+        assert!(schedule.mean().is_nan());
+        assert!(!schedule.end_interval(0.99, 0.0));
+        assert_eq!(schedule, before);
     }
 }

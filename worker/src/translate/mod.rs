@@ -2,13 +2,17 @@
 
 pub mod decode;
 mod dump;
+pub mod ending;
 pub mod error;
 mod evaluate;
 pub mod flags;
+mod interval;
 mod lines;
 pub mod observer;
+mod pace;
 pub mod recipe;
 mod results;
+mod run;
 pub mod self_test;
 pub mod settings;
 pub mod setup;

@@ -14,7 +14,7 @@ use super::observer::Observer;
 use super::settings::Settings;
 use super::start::{Beginning, Finder};
 use super::state::State;
-use crate::checkpoint::{Checkpoints, state_digest};
+use crate::checkpoint::Checkpoints;
 use crate::collective::Collective;
 use crate::data::buckets::TRANSLATE_BUCKETS;
 use crate::data::error::DataError;
@@ -178,8 +178,7 @@ fn state(
 
 /// All ranks begin with the same state, or none begins.
 fn agree(collective: &mut dyn Collective, state: &State) -> Result<(), TrainError> {
-    let digest = state_digest(state.model_tensors().iter().chain(&state.state_tensors()));
-    let digests = collective.gather(digest.into_bytes())?;
+    let digests = collective.gather(state.digest().into_bytes())?;
     if digests.windows(2).all(|pair| pair[0] == pair[1]) {
         return Ok(());
     }

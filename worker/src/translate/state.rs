@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::{Tensor, TensorData};
+use crate::checkpoint::{Tensor, TensorData, state_digest};
 use crate::train::params::{Layout, Params};
 use crate::train::schedule::Schedule;
 
@@ -44,6 +44,23 @@ impl Patience {
 impl State {
     pub fn fresh(params: Params, rate: f64) -> Self {
         Self { step: 0, params, schedule: Schedule::new(rate), patience: Patience::default(), bad_steps: 0 }
+    }
+
+    /// An update was made; its mean loss goes into the interval's.
+    pub fn good_step(&mut self, loss: f64) {
+        self.schedule.observe(loss);
+        self.bad_steps = 0;
+        self.step += 1;
+    }
+
+    /// A step without an update: its loss or gradient was not finite.
+    pub fn bad_step(&mut self) {
+        self.bad_steps += 1;
+        self.step += 1;
+    }
+
+    pub fn digest(&self) -> String {
+        state_digest(self.model_tensors().iter().chain(&self.state_tensors()))
     }
 
     pub fn model_tensors(&self) -> Vec<Tensor> {
