@@ -14,6 +14,7 @@ pub mod progress;
 pub mod rank;
 pub mod registration;
 pub mod resources;
+pub mod size;
 pub mod time;
 
 pub use checkpoint::CheckpointRecord;

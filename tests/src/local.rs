@@ -163,7 +163,7 @@ fn children_of(parent: Pid) -> Vec<Pid> {
 
 /// Starts `coord-worker ARGS` in a folder.
 pub fn start(folder: &Path, args: &[String]) -> Running {
-    start_with(folder, args, b"")
+    start_with(folder, &[], args, b"")
 }
 
 /// Runs `coord-worker ARGS` in a folder to its end.
@@ -175,12 +175,16 @@ pub fn run(folder: &Path, args: &[String]) -> Ended {
 /// Runs `coord-worker ARGS` with `input` as standard input.
 #[track_caller]
 pub fn run_with(folder: &Path, args: &[String], input: &[u8]) -> Ended {
-    start_with(folder, args, input).wait()
+    start_with(folder, &[], args, input).wait()
 }
 
-fn start_with(folder: &Path, args: &[String], input: &[u8]) -> Running {
+/// `limits` are options of prlimit(1), which hold for the process and its children.
+fn start_with(folder: &Path, limits: &[String], args: &[String], input: &[u8]) -> Running {
     let begun = Instant::now();
-    let mut child = Command::new(binary("coord-worker"))
+    let mut child = Command::new("prlimit")
+        .args(limits)
+        .arg("--")
+        .arg(binary("coord-worker"))
         .args(args)
         .current_dir(folder)
         .process_group(0)
@@ -303,6 +307,12 @@ impl Place {
 
     pub fn start(&self, local: &str, program: &str) -> Running {
         start(self.path(), &self.training(local, program))
+    }
+
+    /// Like [`Place::train`], under a limit in the form of prlimit(1).
+    #[track_caller]
+    pub fn train_within(&self, limit: &str, local: &str, program: &str) -> Ended {
+        start_with(self.path(), &words(limit), &self.training(local, program), b"").wait()
     }
 
     /// Any other sub-command.

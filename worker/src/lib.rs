@@ -8,6 +8,7 @@ pub mod commands;
 pub mod data;
 pub mod files;
 pub mod launch;
+pub mod memory;
 pub mod model;
 pub mod numeric_class;
 pub mod random;

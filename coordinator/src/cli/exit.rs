@@ -115,7 +115,7 @@ impl From<coord_io::storage::StorageError> for Problem {
     fn from(error: coord_io::storage::StorageError) -> Self {
         use coord_io::storage::StorageError;
         let exit = match &error {
-            StorageError::InvalidUrl { .. } => Exit::Usage,
+            StorageError::InvalidUrl { .. } | StorageError::NotAFile { .. } => Exit::Usage,
             StorageError::NotFound { .. } => Exit::NotFound,
             StorageError::Denied { .. } | StorageError::Unauthenticated { .. } | StorageError::Other { .. } => {
                 Exit::Failed

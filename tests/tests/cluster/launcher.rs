@@ -47,11 +47,31 @@ async fn lines_of_four_noisy_ranks_stay_whole_and_carry_rank_stream_and_time() {
     let ranks: Vec<_> = (0..4).map(|rank| tokio::spawn(run(rank, logs.clone()))).collect();
     for (rank, task) in (0..).zip(ranks) {
         let (exited, tail) = task.await.expect("no panic");
-        assert_eq!(exited, Exited { code: Some(if rank == 2 { 9 } else { 0 }), signal: None });
+        assert_eq!((exited.code, exited.signal), (Some(if rank == 2 { 9 } else { 0 }), None));
         assert_eq!(tail.contains("the disk is full\n"), rank == 2, "rank {rank}: {tail}");
         let name = if rank == 0 { "master-replica-0".to_owned() } else { format!("worker-replica-{rank}") };
         let stored = std::fs::read_to_string(folder.path().join(format!("logs/noisy/{name}/1.log"))).expect("a log");
         lines_are_whole(rank, &stored);
+    }
+}
+
+/// SEQ-12: a program that could not get memory is not at fault in some unknown way. A SIGKILL is, unless the kernel
+/// counts one for want of memory.
+#[tokio::test]
+async fn an_abort_after_a_failed_allocation_is_an_end_for_want_of_memory() {
+    for (script, signal, out_of_memory) in [
+        ("echo 'memory allocation of 4096 bytes failed' >&2; kill -ABRT $$", 6, true),
+        ("echo 'memory allocation of 4096 bytes failed'; kill -ABRT $$", 6, false),
+        ("kill -KILL $$", 9, false),
+    ] {
+        let shell = Path::new("/bin/sh").to_owned();
+        let mut launched = spawn(&shell, &["-c".into(), script.into()], &[]).expect("a shell");
+        let exited = loop {
+            if let ReplicaEvent::Exited(exited) = launched.events.recv().await.expect("the end comes last") {
+                break exited;
+            }
+        };
+        assert_eq!(exited, Exited { code: None, signal: Some(signal), out_of_memory }, "{script}");
     }
 }
 

@@ -139,3 +139,32 @@ fn unknown_words_are_counted_for_each_file_and_steps_for_each_epoch() {
     assert!(out.contains("warning: more than 10 % of the tokens of train.a are unknown"), "{out}");
     assert!(out.lines().any(|line| line.ends_with(" steps an epoch")), "{out}");
 }
+
+#[test]
+fn files_without_lines_folders_and_pipes_are_refused_by_name() {
+    let empty = place(b"", b"");
+    let ended = empty.train("--job-dir job", "--steps=5");
+    refused(&empty, &ended, "train.a and ");
+    assert!(ended.err.contains("train.b hold no lines"), "{}", ended.err);
+
+    let odd = place(QUESTIONS.as_bytes(), ANSWERS.as_bytes());
+    std::fs::create_dir(odd.file("folder")).unwrap();
+    let ended = odd.train("--job-dir job", "--steps=5 --to_train_data=folder");
+    refused(&odd, &ended, "folder: expected a file, got a folder");
+    assert!(std::process::Command::new("mkfifo").arg(odd.file("pipe")).status().unwrap().success());
+    let ended = odd.train("--job-dir job", "--steps=5 --from_train_data=pipe");
+    refused(&odd, &ended, "pipe: expected a file, got a pipe, socket or device");
+}
+
+/// SEQ-12.
+#[test]
+fn a_model_larger_than_the_memory_is_refused_with_its_sizes_before_anything_is_written() {
+    let place = place(QUESTIONS.as_bytes(), ANSWERS.as_bytes());
+    let sizes = "--from_vocab_size=200000 --to_vocab_size=200000 --size=1024 --batch_size=64 --steps=5";
+    let ended = place.train_within("--as=1073741824", "--job-dir job", sizes);
+    refused(&place, &ended, "training needs at least 8.7 GiB of memory");
+    for word in ["vocab_size 200000", "size 1024", "batch_size 64", "largest tensor projection.weight [200000, 1024]"] {
+        assert!(ended.err.contains(word), "{word}: {}", ended.err);
+    }
+    assert!(ended.err.contains("workers with more memory"), "{}", ended.err);
+}

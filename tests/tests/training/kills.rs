@@ -36,6 +36,31 @@ fn kills_at_any_moment_of_a_save_leave_only_whole_checkpoints_and_the_same_end()
     assert_eq!(names, expected);
 }
 
+/// CKP-01: the kernel ends the writer at a known byte of the model file (SIGXFSZ).
+#[test]
+fn a_writer_that_dies_inside_a_file_or_before_the_manifest_leaves_the_older_checkpoint_the_newest() {
+    let place = Place::with_pairs(90, 4).flags("--size=64");
+    place.train("--job-dir job", "--steps=20").good();
+    let model = std::fs::metadata(place.file("job/train/translate.ckpt-20.g1.model.safetensors")).unwrap().len();
+    let newest = || place.worker("checkpoints verify job --output quiet").good();
+    for percent in [10, 50, 99] {
+        let limit = format!("--fsize={}", model * percent / 100);
+        let ended = place.train_within(&limit, "--job-dir job", "--steps=40");
+        assert!(ended.bad(1).contains("ended first, with signal 25"), "{percent} %: {}", ended.err);
+        assert_eq!(newest(), "20\n", "{percent} %");
+    }
+    place.train("--job-dir job", "--steps=40").good();
+    assert_eq!(newest(), "40\n20\n");
+    std::fs::remove_file(place.file("job/train/translate.ckpt-40.json")).unwrap();
+    assert_eq!(newest(), "20\n");
+    let resumed = place.train("--job-dir job", "--steps=40").good();
+    assert!(resumed.contains("left alone: translate.ckpt-40.g1.model.safetensors and 1 more"), "{resumed}");
+    assert!(resumed.contains("resuming at step 20"), "{resumed}");
+    place.train("--job-dir whole", "--steps=40").good();
+    assert_eq!(place.digest("job"), place.digest("whole"));
+    assert!(!place.names("job/train").iter().any(|name| name.contains('#')), "{:?}", place.names("job/train"));
+}
+
 #[test]
 fn while_the_store_refuses_writes_nothing_old_is_deleted_and_training_goes_on() {
     let place = Place::with_pairs(90, 4).flags("--steps_per_checkpoint=50 --keep_checkpoints=2 --eval_pairs=1");

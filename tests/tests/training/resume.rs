@@ -102,6 +102,7 @@ fn a_required_resume_needs_a_checkpoint_and_an_automatic_one_says_why_it_begins_
     assert!(begun.contains("starting at step 0: train_dir holds no checkpoint"), "{begun}");
     let begun = place.train("--job-dir half", "--steps=20").good();
     assert!(begun.contains("starting at step 0: only uncommitted data lies in train_dir"), "{begun}");
+    assert!(begun.contains("left alone: translate.ckpt-20.g1.model.safetensors: no manifest names it"), "{begun}");
     let resumed = place.train("--job-dir empty", "--steps=40 --resume=required").good();
     assert!(resumed.contains("resuming at step 20"), "{resumed}");
 }

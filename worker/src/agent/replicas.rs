@@ -159,7 +159,7 @@ async fn listen(
                 };
                 logs.append(&key, Stream::Platform, format!("Module completed with {how}.").as_bytes());
                 let tail = logs.end(&key);
-                Event::Exited { key: key.clone(), code: exited.code, signal: exited.signal, tail }
+                Event::Exited { key: key.clone(), exited, tail }
             }
         };
         if events.send(event).await.is_err() {

@@ -12,6 +12,8 @@ use coord_common::rank::{Rank, ReplicaKey};
 use coord_common::registration::Registration;
 use coord_common::time::Millis;
 
+use crate::launch::Exited;
+
 /// Heartbeats leave this often.
 pub const HEARTBEAT: Millis = Millis(1_000);
 
@@ -51,8 +53,7 @@ pub enum Event {
     /// The process is gone and its output is complete.
     Exited {
         key: ReplicaKey,
-        code: Option<i32>,
-        signal: Option<i32>,
+        exited: Exited,
         tail: String,
     },
     /// It could not be started.
@@ -171,7 +172,7 @@ impl AgentState {
                     held.last_word = Some((cause, message));
                 }
             }
-            Event::Exited { key, code, signal, tail } => self.exited(key, code, signal, tail, &mut out),
+            Event::Exited { key, exited, tail } => self.exited(key, exited, tail, &mut out),
             Event::StartFailed { key, reason } => {
                 self.replicas.remove(&key);
                 self.remember(key.clone());
@@ -264,7 +265,8 @@ impl AgentState {
         }
     }
 
-    fn exited(&mut self, key: ReplicaKey, code: Option<i32>, signal: Option<i32>, tail: String, out: &mut Vec<Effect>) {
+    fn exited(&mut self, key: ReplicaKey, exited: Exited, tail: String, out: &mut Vec<Effect>) {
+        let Exited { code, signal, out_of_memory } = exited;
         let Some(held) = self.replicas.remove(&key) else {
             return;
         };
@@ -273,7 +275,11 @@ impl AgentState {
             // Ended by our own signal: not the program's fault. Any other signal is, even where the order to stop came
             // before its end was seen, because peers that fell with it were faster to report.
             let ours = matches!(signal, Some(SIGTERM | SIGKILL));
-            let cause = if held.stopping && ours { Cause::Stopped } else { Cause::Unsaid };
+            let cause = match out_of_memory {
+                _ if held.stopping && ours => Cause::Stopped,
+                true => Cause::OutOfMemory,
+                false => Cause::Unsaid,
+            };
             (cause, String::new())
         });
         let report = ExitReport {

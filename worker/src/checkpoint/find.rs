@@ -38,6 +38,9 @@ impl fmt::Display for Rejected {
     }
 }
 
+/// Every data file ends so.
+pub(super) const DATA_SUFFIX: &str = ".safetensors";
+
 /// Names the run that a folder belongs to.
 pub(super) const LINEAGE_FILE: &str = "lineage.json";
 
@@ -101,10 +104,25 @@ impl Checkpoints {
         }
     }
 
+    /// Data files that no manifest names: their writer ended before it committed, or is at it. Nothing if a manifest
+    /// cannot be read, as that may name anything.
+    pub async fn uncommitted(&self) -> Result<Vec<String>, CheckpointError> {
+        let mut named = Vec::new();
+        for (_, name) in self.names().await? {
+            match self.manifest(&name).await {
+                Ok((manifest, _)) => named.extend(manifest.files.into_iter().map(|file| file.name)),
+                Err(_) => return Ok(Vec::new()),
+            }
+        }
+        let entries = self.storage.list("").await?;
+        let data = entries.into_iter().map(|entry| entry.path).filter(|path| path.ends_with(DATA_SUFFIX));
+        Ok(data.filter(|path| !path.contains('/') && !named.contains(path)).collect())
+    }
+
     pub async fn manifest(&self, name: &str) -> Result<(Manifest, Vec<u8>), CheckpointError> {
         let bytes = self.storage.get(name).await?;
-        let manifest =
-            Manifest::decode(&bytes).map_err(|why| CheckpointError::Invalid { url: self.storage.url_of(name), why })?;
+        let manifest = Manifest::decode(name, &bytes)
+            .map_err(|why| CheckpointError::Invalid { url: self.storage.url_of(name), why })?;
         Ok((manifest, bytes.to_vec()))
     }
 

@@ -42,13 +42,37 @@ impl Manifest {
         bytes
     }
 
-    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
+    /// `name` is that of the object.
+    pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, String> {
         let manifest: Self =
             serde_json::from_slice(bytes).map_err(|error| format!("manifest is not valid: {error}"))?;
         if manifest.format != FORMAT {
             return Err(format!("manifest has format {}, expected {FORMAT}", manifest.format));
         }
+        manifest.check(name)?;
         Ok(manifest)
+    }
+
+    /// A manifest under another name than its own was renamed or edited, and files elsewhere are never its own: what
+    /// it names is read and, in time, deleted.
+    fn check(&self, name: &str) -> Result<(), String> {
+        let own = manifest_name(&self.prefix, self.step);
+        if own != name {
+            return Err(format!("the manifest calls itself {own}"));
+        }
+        if self.files.is_empty() {
+            return Err("the manifest names no files".to_owned());
+        }
+        for (position, file) in self.files.iter().enumerate() {
+            let family = file.name.strip_prefix(self.prefix.as_str()).is_some_and(|rest| rest.starts_with('-'));
+            if !family || file.name.contains('/') {
+                return Err(format!("the manifest names {:?}, which is no file of {}", file.name, self.prefix));
+            }
+            if self.files[..position].iter().any(|other| other.name == file.name) {
+                return Err(format!("the manifest names {} twice", file.name));
+            }
+        }
+        Ok(())
     }
 }
 

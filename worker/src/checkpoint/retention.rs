@@ -2,7 +2,7 @@
 
 use coord_io::storage::Storage;
 
-use super::find::LINEAGE_FILE;
+use super::find::{DATA_SUFFIX, LINEAGE_FILE};
 use super::{CheckpointError, Checkpoints, Manifest};
 
 /// As the old program did.
@@ -65,22 +65,13 @@ impl Retention {
         for object in [&format!("{}-", self.prefix), POINTER, LINEAGE_FILE] {
             storage.remove_unfinished(object).await?;
         }
-        let mut named = Vec::new();
-        for (_, name) in checkpoints.names().await? {
-            if let Ok((manifest, _)) = checkpoints.manifest(&name).await {
-                named.extend(manifest.files.into_iter().map(|file| file.name));
-            } else {
-                // An unreadable manifest may name anything: leave all data alone.
-                return Ok(());
-            }
-        }
-        for entry in storage.list("").await? {
-            let left = parse_data_file(&self.prefix, &entry.path).is_some_and(|(step, generation)| {
+        for path in checkpoints.uncommitted().await? {
+            let left = parse_data_file(&self.prefix, &path).is_some_and(|(step, generation)| {
                 generation < self.generation
                     || (generation == self.generation && newest.is_some_and(|newest| step < newest))
             });
-            if left && !named.contains(&entry.path) {
-                storage.delete(&entry.path).await?;
+            if left {
+                storage.delete(&path).await?;
             }
         }
         Ok(())
@@ -102,7 +93,7 @@ impl Retention {
 
 /// Step and generation in `translate.ckpt-200.g3.model.safetensors`.
 fn parse_data_file(prefix: &str, name: &str) -> Option<(u64, u64)> {
-    let rest = name.strip_prefix(prefix)?.strip_prefix('-')?.strip_suffix(".safetensors")?;
+    let rest = name.strip_prefix(prefix)?.strip_prefix('-')?.strip_suffix(DATA_SUFFIX)?;
     let mut parts = rest.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.strip_prefix('g')?.parse().ok()?))
 }

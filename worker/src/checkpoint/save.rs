@@ -89,7 +89,7 @@ async fn commit(
     if there == bytes {
         return Ok((manifest.generation, bytes));
     }
-    match Manifest::decode(&there) {
+    match Manifest::decode(name, &there) {
         // The same state, committed by an older generation: one is as good as the other.
         Ok(other)
             if other.lineage == manifest.lineage

@@ -70,6 +70,60 @@ async fn a_checkpoint_with_a_missing_or_empty_file_is_passed_over_with_the_reaso
     assert_eq!(rejected[1], (20, "translate.ckpt-20.g1.state.safetensors is missing".to_owned()));
 }
 
+/// CKP-04: of the older program's four parts one was removed. Any number of parts is read; each must be there.
+#[tokio::test]
+async fn of_four_parts_each_one_must_be_there() {
+    let storage = storage("parts");
+    write(&storage, 10, 1).await;
+    write(&storage, 20, 1).await;
+    // The model of step 20 in three files instead of one.
+    let name = "translate.ckpt-20.json";
+    let (mut manifest, _) = Checkpoints::new(storage.clone()).manifest(name).await.unwrap();
+    let model = Tensor { name: "w".to_owned(), shape: vec![2], data: TensorData::F32(vec![20.0, 2.0]) };
+    let parts = [vec![model], vec![], vec![]];
+    manifest.files.remove(0);
+    for (number, tensors) in parts.iter().enumerate() {
+        let (name, bytes) = (format!("translate.ckpt-20.g1.part{number}.safetensors"), encode(tensors));
+        manifest.files.push(FileEntry {
+            name: name.clone(),
+            bytes: bytes.len() as u64,
+            sha256: super::digest::sha256(&bytes),
+        });
+        storage.put(&name, bytes).await.unwrap();
+    }
+    storage.put(name, manifest.encode()).await.unwrap();
+    assert_eq!(newest(&storage).await, (Some(20), vec![]));
+    storage.delete("translate.ckpt-20.g1.part2.safetensors").await.unwrap();
+    let missing = "translate.ckpt-20.g1.part2.safetensors is missing".to_owned();
+    assert_eq!(newest(&storage).await, (Some(10), vec![(20, missing)]));
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_not_its_own_is_passed_over() {
+    let storage = storage("manifest");
+    write(&storage, 10, 1).await;
+    write(&storage, 20, 1).await;
+    let good = Checkpoints::new(storage.clone()).manifest("translate.ckpt-20.json").await.unwrap().0;
+    let renamed = |files: &[&str]| {
+        let entry = |name: &&str| FileEntry { name: (*name).to_owned(), ..good.files[0].clone() };
+        Manifest { files: files.iter().map(entry).collect(), ..good.clone() }
+    };
+    let part = "translate.ckpt-20.g1.model.safetensors";
+    for (manifest, why) in [
+        (Manifest { step: 21, ..good.clone() }, "the manifest calls itself translate.ckpt-21.json".to_owned()),
+        (renamed(&[]), "the manifest names no files".to_owned()),
+        (renamed(&[part, part]), format!("the manifest names {part} twice")),
+        (renamed(&["../x"]), "the manifest names \"../x\", which is no file of translate.ckpt".to_owned()),
+        (
+            renamed(&["lineage.json"]),
+            "the manifest names \"lineage.json\", which is no file of translate.ckpt".to_owned(),
+        ),
+    ] {
+        storage.put("translate.ckpt-20.json", manifest.encode()).await.unwrap();
+        assert_eq!(newest(&storage).await, (Some(10), vec![(20, why)]));
+    }
+}
+
 #[tokio::test]
 async fn one_flipped_byte_is_found() {
     let storage = storage("flip");
@@ -154,6 +208,8 @@ async fn data_without_a_manifest_is_a_leftover_that_a_later_generation_removes()
     write(&storage, 10, 1).await;
     storage.put("translate.ckpt-20.g1.model.safetensors", "half").await.unwrap();
     assert_eq!(newest(&storage).await, (Some(10), vec![]));
+    let uncommitted = Checkpoints::new(storage.clone()).uncommitted().await.unwrap();
+    assert_eq!(uncommitted, ["translate.ckpt-20.g1.model.safetensors"]);
     let mut retention = Retention {
         prefix: "translate.ckpt".to_owned(),
         lineage: "run".to_owned(),

@@ -198,7 +198,8 @@ async fn supervise(spec: JobSpec, job_dir: String, cpus: Option<u32>) -> ExitCod
             || format!("signal {}", exited.signal.unwrap_or_default()),
             |code| format!("exit status {code}"),
         );
-        eprintln!("{} ended first, with {how}", replica_name(Rank(rank)));
+        let why = if exited.out_of_memory { " because memory ran out" } else { "" };
+        eprintln!("{} ended first, with {how}{why}", replica_name(Rank(rank)));
     }
     if ended[0].is_some_and(|exited| exited.code == Some(0)) { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }

@@ -20,6 +20,12 @@ impl BucketShape {
         source < self.source && target_with_eos < self.target
     }
 
+    /// The most source tokens, and the most target tokens without EOS, that fit one of `shapes`.
+    pub fn longest(shapes: &[Self]) -> (usize, usize) {
+        let most = |len: fn(&Self) -> usize| shapes.iter().map(len).max().unwrap_or(0);
+        (most(|shape| shape.source - 1), most(|shape| shape.target - 2))
+    }
+
     pub fn first_fitting(shapes: &[Self], source: usize, target_with_eos: usize) -> Option<usize> {
         shapes.iter().position(|shape| shape.fits(source, target_with_eos))
     }

@@ -1,5 +1,7 @@
 //! What can be wrong with training data, said so that a user can mend it.
 
+use coord_common::size::bytes;
+
 use super::files::FileError;
 
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +16,9 @@ pub enum DataError {
         "{source_url} has {source_lines} lines, {target_url} has {target_lines}; they must answer each other line by line"
     )]
     LineCounts { source_url: String, source_lines: u64, target_url: String, target_lines: u64 },
-    #[error("preparing the data takes about {needed} bytes of memory, {available} are available")]
+    #[error("{source_url} and {target_url} hold no lines")]
+    Empty { source_url: String, target_url: String },
+    #[error("preparing the data takes about {} of memory, {} are available", bytes(*needed), bytes(*available))]
     Memory { needed: u64, available: u64 },
     #[error("{flag} must be at least 5 (4 control symbols and a word), got {size}")]
     VocabularySize { flag: String, size: usize },
@@ -51,6 +55,7 @@ impl DataError {
             Self::NotUtf8 { .. } => "data-not-utf8",
             Self::NulByte { .. } => "data-nul-byte",
             Self::LineCounts { .. } => "data-line-counts",
+            Self::Empty { .. } => "data-empty",
             Self::Memory { .. } => "data-memory",
             Self::VocabularySize { .. } => "vocabulary-size",
             Self::VocabularyMissing { .. } => "vocabulary-missing",
@@ -77,6 +82,7 @@ impl DataError {
             | Self::NotUtf8 { .. }
             | Self::NulByte { .. }
             | Self::LineCounts { .. }
+            | Self::Empty { .. }
             | Self::Memory { .. }
             | Self::VocabularySize { .. }
             | Self::VocabularyMissing { .. }
@@ -119,6 +125,7 @@ impl DataError {
             Self::Missing { .. }
             | Self::NulByte { .. }
             | Self::LineCounts { .. }
+            | Self::Empty { .. }
             | Self::VocabularySize { .. }
             | Self::VocabularyMissing { .. }
             | Self::VocabularyTooLong { .. }

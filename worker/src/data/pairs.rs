@@ -29,14 +29,14 @@ impl Pairs {
         if self.buckets.iter().any(|bucket| !bucket.is_empty()) {
             return Ok(self);
         }
-        let largest = |len: fn(BucketShape) -> usize| self.buckets.iter().map(|bucket| len(bucket.shape())).max();
+        let shapes: Vec<BucketShape> = self.buckets.iter().map(Bucket::shape).collect();
+        let (source_max, target_max) = BucketShape::longest(&shapes);
         Err(DataError::NoPairFits {
             source_url: files.source.data_url.clone(),
             target_url: files.target.data_url.clone(),
             lines: self.lines_read,
-            source_max: largest(|shape| shape.source - 1).unwrap_or(0),
-            // One place less for EOS.
-            target_max: largest(|shape| shape.target - 2).unwrap_or(0),
+            source_max,
+            target_max,
         })
     }
 }

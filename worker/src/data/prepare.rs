@@ -1,11 +1,13 @@
 //! Vocabularies and id files for a training: every check of every file first, then what is missing is made.
 
 use super::Say;
+use super::buckets::BucketShape;
 use super::encoding::Encoding;
 use super::error::DataError;
 use super::files::Files;
 use super::ids::{self, IdFile};
 use super::lines::Text;
+use super::tokenizer::tokens;
 use super::vocabulary::{CONTROL_SYMBOLS, Side, Vocabulary, vocabulary_url};
 use super::vocabulary_file;
 use serde::{Deserialize, Serialize};
@@ -42,6 +44,8 @@ pub struct PrepareSettings {
     pub keep_vocabulary: bool,
     /// Bytes; more is refused before anything is read.
     pub memory_limit: Option<u64>,
+    /// Some training pair must fit one of them.
+    pub buckets: Vec<BucketShape>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +82,7 @@ pub fn prepare(files: &dyn Files, settings: &PrepareSettings, say: Say<'_>) -> R
     let [source_train, target_train, source_dev, target_dev] = &read_texts(files, settings)?;
     same_line_count(source_train, target_train)?;
     same_line_count(source_dev, target_dev)?;
+    some_pair_fits(source_train, target_train, &settings.buckets)?;
 
     let wanted = |side: Side, size: usize, text| vocabulary_file::Wanted {
         url: vocabulary_url(&settings.data_dir, size, side),
@@ -93,9 +98,14 @@ pub fn prepare(files: &dyn Files, settings: &PrepareSettings, say: Say<'_>) -> R
     let target_vocabulary = wanted_target.settle(found_target, files, say)?;
     let source_vocabulary = wanted_source.settle(found_source, files, say)?;
 
+    // One file may serve several times.
+    let mut counted: Vec<String> = Vec::new();
     let mut ids = |text: &Text, vocabulary: &Vocabulary, size: usize| {
         let made = ids::Wanted { text, vocabulary, size, data_dir: &settings.data_dir }.settle(files, say)?;
-        say_unknown(&made, say);
+        if !counted.contains(&made.data_url) {
+            say_unknown(&made, say);
+            counted.push(made.data_url.clone());
+        }
         Ok::<IdFile, DataError>(made)
     };
     let target_train = ids(target_train, &target_vocabulary, target.vocabulary_size)?;
@@ -155,6 +165,23 @@ fn same_line_count(source: &Text, target: &Text) -> Result<(), DataError> {
         target_url: target.url().to_owned(),
         target_lines: target.line_count(),
     })
+}
+
+/// Looked for before anything is written; the first pair of most files is such a one.
+fn some_pair_fits(source: &Text, target: &Text, buckets: &[BucketShape]) -> Result<(), DataError> {
+    let (source_url, target_url) = (source.url().to_owned(), target.url().to_owned());
+    if source.line_count() == 0 {
+        return Err(DataError::Empty { source_url, target_url });
+    }
+    let mut pairs = source.lines().zip(target.lines());
+    let fits = |(source, target)| {
+        BucketShape::first_fitting(buckets, tokens(source).count(), tokens(target).count() + 1).is_some()
+    };
+    if pairs.any(fits) {
+        return Ok(());
+    }
+    let (source_max, target_max) = BucketShape::longest(buckets);
+    Err(DataError::NoPairFits { source_url, target_url, lines: source.line_count(), source_max, target_max })
 }
 
 fn say_unknown(ids: &IdFile, say: Say<'_>) {

@@ -6,8 +6,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use coord_common::exit_rule::{SIGABRT, SIGKILL};
 use coord_proto::v1::{ReplicaMessage, ReplicaOrder};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncWriteExt;
@@ -16,6 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
 use super::output::{Stream, capture};
+use crate::memory;
 use crate::replica::pipe;
 
 /// Output that a dead child's own children still hold open is waited for so long.
@@ -27,12 +31,26 @@ const QUEUE: usize = 1024;
 pub struct Exited {
     pub code: Option<i32>,
     pub signal: Option<i32>,
+    /// It asked for more memory than there was, or was killed while the kernel killed for want of memory.
+    pub out_of_memory: bool,
 }
 
-impl From<ExitStatus> for Exited {
-    fn from(status: ExitStatus) -> Self {
-        Self { code: status.code(), signal: status.signal() }
+impl Exited {
+    /// `refused` says that the child itself named a failed allocation; `kills` were counted before it began.
+    fn new(status: ExitStatus, refused: bool, kills: Option<u64>) -> Self {
+        let signal = status.signal();
+        let out_of_memory = match signal {
+            Some(SIGABRT) => refused,
+            Some(SIGKILL) => memory::kills() > kills,
+            _ => false,
+        };
+        Self { code: status.code(), signal, out_of_memory }
     }
+}
+
+/// What a Rust program writes before it aborts.
+fn is_failed_allocation(line: &[u8]) -> bool {
+    line.starts_with(b"memory allocation of ") && line.ends_with(b" bytes failed")
 }
 
 /// What is heard of a running child, in order; [`ReplicaEvent::Exited`] is the last.
@@ -93,6 +111,7 @@ async fn follow(
     mut lines: mpsc::Receiver<(Stream, Vec<u8>)>,
     events: mpsc::Sender<ReplicaEvent>,
 ) {
+    let kills = memory::kills();
     let messages = {
         let events = events.clone();
         tokio::spawn(async move {
@@ -103,25 +122,30 @@ async fn follow(
             }
         })
     };
+    let refused = Arc::new(AtomicBool::new(false));
     let output = {
-        let events = events.clone();
+        let (events, refused) = (events.clone(), refused.clone());
         tokio::spawn(async move {
             while let Some((stream, line)) = lines.recv().await {
+                if stream == Stream::Error && is_failed_allocation(&line) {
+                    refused.store(true, Ordering::Relaxed);
+                }
                 if events.send(ReplicaEvent::Line(stream, line)).await.is_err() {
                     return;
                 }
             }
         })
     };
-    let exited = match child.wait().await {
-        Ok(status) => Exited::from(status),
-        Err(error) => {
-            tracing::warn!(%error, "wait for a replica");
-            Exited { code: None, signal: None }
-        }
-    };
+    let status = child.wait().await;
     // Its last words come before its end. A grandchild that holds the pipes open does not hold up the report.
     let _ = tokio::time::timeout(OUTPUT_GRACE, async { tokio::join!(messages, output) }).await;
+    let exited = match status {
+        Ok(status) => Exited::new(status, refused.load(Ordering::Relaxed), kills),
+        Err(error) => {
+            tracing::warn!(%error, "wait for a replica");
+            Exited { code: None, signal: None, out_of_memory: false }
+        }
+    };
     // The receiver may be gone with the whole agent.
     let _ = events.send(ReplicaEvent::Exited(exited)).await;
 }

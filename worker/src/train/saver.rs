@@ -57,11 +57,12 @@ impl Saver {
         Self { shared, events, thread: Some(thread) }
     }
 
-    pub fn save(&self, snapshot: Snapshot) {
+    pub fn save(&self, snapshot: impl Into<Arc<Snapshot>>) {
         let (mutex, changed) = &*self.shared;
         let mut shared = lock(mutex);
+        let snapshot = snapshot.into();
         let by = snapshot.step;
-        if let Some(older) = shared.waiting.replace(Arc::new(snapshot)) {
+        if let Some(older) = shared.waiting.replace(snapshot) {
             self.events.replaced(older.step, by);
         }
         changed.notify_all();
@@ -80,6 +81,7 @@ impl Saver {
     /// Like [`Saver::flush`], trying again until `deadline` when the store is unwell: for the last save of a run.
     pub fn finish(&self, snapshot: Snapshot, deadline: Duration) -> Result<Saved, String> {
         let end = Instant::now() + deadline;
+        let snapshot = Arc::new(snapshot);
         let backoff = Backoff { first: Millis(500), most: Millis(20_000) };
         let mut tries = 0;
         loop {

@@ -14,6 +14,10 @@ pub enum TrainError {
     Flag(#[from] FlagError),
     #[error("{what}")]
     Settings { what: String, hint: String },
+    #[error(
+        "training needs at least {needed} of memory, {available} are available: {settings}; largest tensor {largest}"
+    )]
+    Memory { needed: String, available: String, settings: String, largest: String },
     #[error(transparent)]
     Data(#[from] DataError),
     #[error(transparent)]
@@ -52,6 +56,7 @@ impl TrainError {
         match self {
             Self::Flag(_) | Self::Settings { .. } | Self::OtherSettings { .. } => "user_error",
             Self::ResumeRequired { .. } | Self::NothingComplete { .. } => "user_error",
+            Self::Memory { .. } | Self::Data(DataError::Memory { .. }) => "out_of_memory",
             Self::Data(_) => "data",
             Self::Storage(_) | Self::Checkpoint(_) | Self::LastSave { .. } => "storage",
             Self::Collective(_) | Self::Master { .. } => "peer_lost",
@@ -64,6 +69,10 @@ impl TrainError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Settings { hint, .. } => Some(hint.clone()),
+            Self::Memory { .. } => Some(
+                "use smaller vocabularies, a smaller size or batch, more workers, or workers with more memory"
+                    .to_owned(),
+            ),
             Self::Data(error) => error.hint(),
             Self::Storage(error) | Self::Checkpoint(CheckpointError::Storage(error)) => error.hint(),
             Self::OtherSettings { .. } => Some(

@@ -23,7 +23,8 @@ pub enum FlagError {
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Text(&'static str),
-    Integer(u64),
+    /// Default, least and most.
+    Integer(u64, u64, u64),
     Number(f64),
     Switch,
 }
@@ -38,39 +39,54 @@ const fn flag(name: &'static str, kind: Kind, help: &'static str) -> Flag {
     Flag { name, kind, help }
 }
 
+const ANY: u64 = u64::MAX;
+/// Limits far above what anybody trains, so that no product of two of them overflows.
+const BATCH_MAX: u64 = 1_000_000;
+const SIZE_MAX: u64 = 65_536;
+const LAYERS_MAX: u64 = 128;
+const VOCABULARY_MAX: u64 = 100_000_000;
+
 /// In the order of the help text: first the old program's own, then ours, then the old behaviours.
 const FLAGS: &[Flag] = &[
     flag("learning_rate", Kind::Number(0.5), "learning rate at the start; a checkpoint's own rate goes before it"),
     flag("learning_rate_decay_factor", Kind::Number(0.99), "multiplier at each decay"),
     flag("max_gradient_norm", Kind::Number(5.0), "gradients are clipped to this global norm"),
-    flag("batch_size", Kind::Integer(64), "samples of one step, whatever the number of workers"),
-    flag("size", Kind::Integer(1024), "units of each layer, embedding and attention width"),
-    flag("num_layers", Kind::Integer(3), "layers of encoder and decoder"),
-    flag("from_vocab_size", Kind::Integer(40000), "source vocabulary, special tokens included"),
-    flag("to_vocab_size", Kind::Integer(40000), "target vocabulary, special tokens included"),
+    flag("batch_size", Kind::Integer(64, 1, BATCH_MAX), "samples of one step, whatever the number of workers"),
+    flag("size", Kind::Integer(1024, 1, SIZE_MAX), "units of each layer, embedding and attention width"),
+    flag("num_layers", Kind::Integer(3, 1, LAYERS_MAX), "layers of encoder and decoder"),
+    flag("from_vocab_size", Kind::Integer(40000, 5, VOCABULARY_MAX), "source vocabulary, special tokens included"),
+    flag("to_vocab_size", Kind::Integer(40000, 5, VOCABULARY_MAX), "target vocabulary, special tokens included"),
     flag("data_dir", Kind::Text(""), "folder of the vocabularies (default: <job dir>/data)"),
     flag("train_dir", Kind::Text(""), "folder of the checkpoints (default: <job dir>/train)"),
     flag("from_train_data", Kind::Text(""), "source side of the training pairs"),
     flag("to_train_data", Kind::Text(""), "target side of the training pairs"),
     flag("from_dev_data", Kind::Text(""), "source side of the development pairs (default: the training file)"),
     flag("to_dev_data", Kind::Text(""), "target side of the development pairs (default: the training file)"),
-    flag("max_train_data_size", Kind::Integer(0), "lines of the training pair that are read; 0 = all"),
-    flag("steps_per_checkpoint", Kind::Integer(200), "steps between progress line, checkpoint and evaluation"),
+    flag("max_train_data_size", Kind::Integer(0, 0, ANY), "lines of the training pair that are read; 0 = all"),
+    flag("steps_per_checkpoint", Kind::Integer(200, 1, ANY), "steps between progress line, checkpoint and evaluation"),
     flag("decode", Kind::Switch, "answer lines from standard input instead of training"),
     flag("self_test", Kind::Switch, "run five steps of a tiny model and end"),
     flag("use_fp16", Kind::Switch, "refused: training runs in 32 bits"),
-    flag("steps", Kind::Integer(0), "end after this step; 0 = train until cancelled"),
-    flag("patience", Kind::Integer(0), "end after so many intervals without a better development loss; 0 = off"),
+    flag("steps", Kind::Integer(0, 0, ANY), "end after this step; 0 = train until cancelled"),
+    flag(
+        "patience",
+        Kind::Integer(0, 0, ANY),
+        "end after so many intervals without a better development loss; 0 = off",
+    ),
     flag("min_learning_rate", Kind::Number(0.0001), "the decay stops at this rate"),
-    flag("seed", Kind::Integer(42), "fixes initial weights, order of the samples and sampled negatives"),
-    flag("eval_pairs", Kind::Integer(256), "development pairs of each bucket in an evaluation; 0 = all"),
-    flag("num_samples", Kind::Integer(512), "negatives of the sampled softmax; 0 = full softmax"),
+    flag("seed", Kind::Integer(42, 0, ANY), "fixes initial weights, order of the samples and sampled negatives"),
+    flag("eval_pairs", Kind::Integer(256, 0, ANY), "development pairs of each bucket in an evaluation; 0 = all"),
+    flag("num_samples", Kind::Integer(512, 0, VOCABULARY_MAX), "negatives of the sampled softmax; 0 = full softmax"),
     flag("encoding", Kind::Text("utf-8"), "of the data files: utf-8, windows-1252 or bytes"),
     flag("resume", Kind::Text("auto"), "auto, or required: refuse to start without a checkpoint"),
-    flag("max_bad_steps", Kind::Integer(10), "steps in a row with a non-finite loss or gradient before the job fails"),
-    flag("keep_checkpoints", Kind::Integer(5), "newest checkpoints that are kept"),
+    flag(
+        "max_bad_steps",
+        Kind::Integer(10, 1, ANY),
+        "steps in a row with a non-finite loss or gradient before the job fails",
+    ),
+    flag("keep_checkpoints", Kind::Integer(5, 1, ANY), "newest checkpoints that are kept"),
     flag("dump_run", Kind::Text(""), "folder for initial weights, batches and negatives of the first steps"),
-    flag("dump_steps", Kind::Integer(50), "steps that --dump_run writes"),
+    flag("dump_steps", Kind::Integer(50, 0, ANY), "steps that --dump_run writes"),
     flag("keep_vocabulary", Kind::Switch, "use vocabularies that are there even if they were made from other data"),
     flag("accept_other_bits", Kind::Switch, "resume a checkpoint of another numeric class"),
     flag("old_evaluation", Kind::Switch, "as the old program: one random batch a bucket, sampled loss"),
@@ -140,7 +156,7 @@ impl Flags {
     pub fn integer(&self, name: &str) -> u64 {
         match self.value(name) {
             (_, Some(value)) => value.parse().expect("checked when parsed"),
-            (Flag { kind: Kind::Integer(default), .. }, None) => *default,
+            (Flag { kind: Kind::Integer(default, ..), .. }, None) => *default,
             _ => unreachable!("{name} is no integer flag"),
         }
     }
@@ -163,7 +179,7 @@ impl Flags {
         for flag in FLAGS {
             let default = match flag.kind {
                 Kind::Text(text) => text.to_owned(),
-                Kind::Integer(number) => number.to_string(),
+                Kind::Integer(number, ..) => number.to_string(),
                 Kind::Number(number) => number.to_string(),
                 Kind::Switch => "false".to_owned(),
             };
@@ -202,12 +218,23 @@ fn check(flag: &Flag, value: &str) -> Result<(), FlagError> {
     let bad =
         |expected: &str| FlagError::BadValue { flag: flag.name, expected: expected.to_owned(), got: value.to_owned() };
     match flag.kind {
-        Kind::Integer(_) => value.parse::<u64>().map(drop).map_err(|_| bad("a whole number, 0 or more")),
+        Kind::Integer(_, least, most) => match value.parse::<u64>() {
+            Ok(number) if (least..=most).contains(&number) => Ok(()),
+            _ => Err(bad(&whole_number(least, most))),
+        },
         Kind::Number(_) => match value.parse::<f64>() {
             Ok(number) if number.is_finite() && number >= 0.0 => Ok(()),
             _ => Err(bad("a number, 0 or more")),
         },
         Kind::Text(_) | Kind::Switch => Ok(()),
+    }
+}
+
+fn whole_number(least: u64, most: u64) -> String {
+    if most == ANY {
+        format!("a whole number, {least} or more")
+    } else {
+        format!("a whole number from {least} to {most}")
     }
 }
 
@@ -274,7 +301,12 @@ mod tests {
         assert_eq!(message(&["--sise=3"]), "unknown program flag --sise; did you mean --size?");
         assert_eq!(message(&["--frobnicate"]), "unknown program flag --frobnicate");
         assert_eq!(message(&["--size"]), "program flag --size needs a value");
-        assert_eq!(message(&["--size=-3"]), "program flag --size: expected a whole number, 0 or more, got \"-3\"");
+        assert_eq!(message(&["--size=-3"]), "program flag --size: expected a whole number from 1 to 65536, got \"-3\"");
+        assert_eq!(
+            message(&["--steps_per_checkpoint=0"]),
+            "program flag --steps_per_checkpoint: expected a whole number, 1 or more, got \"0\""
+        );
+        assert!(message(&["--num_layers=18446744073709551615"]).contains("from 1 to 128"));
         assert_eq!(message(&["oops"]), "unexpected program argument \"oops\"; program flags begin with `--`");
     }
 }

@@ -4,6 +4,7 @@ pub mod decode;
 mod dump;
 pub mod ending;
 pub mod error;
+pub mod estimate;
 mod evaluate;
 pub mod flags;
 mod interval;

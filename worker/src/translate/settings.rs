@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::TrainError;
 use super::flags::Flags;
+use crate::data::buckets::TRANSLATE_BUCKETS;
 use crate::data::encoding::Encoding;
 use crate::data::files::join;
 use crate::data::order::Drawing;
@@ -64,12 +65,6 @@ impl Settings {
                 Err(wrong(format!("--{flag} is missing"), format!("give --{flag}, or --job-dir before `--`")))
             }
         };
-        let at_least = |flag: &'static str, least: u64| match flags.integer(flag) {
-            value if value >= least => Ok(value),
-            value => {
-                Err(wrong(format!("--{flag} must be at least {least}, got {value}"), "see the table of program flags"))
-            }
-        };
         if flags.switch("use_fp16") {
             return Err(wrong("--use_fp16 is not available: training runs in 32 bits", "leave the flag out"));
         }
@@ -106,8 +101,9 @@ impl Settings {
         {
             return Err(wrong(format!("--dump_run must be a path on this machine, got {folder}"), "give a plain path"));
         }
-        let batch_size = at_least("batch_size", 1)? as usize;
-        let (from_vocab, to_vocab) = (at_least("from_vocab_size", 5)? as usize, at_least("to_vocab_size", 5)? as usize);
+        let batch_size = flags.integer("batch_size") as usize;
+        let (from_vocab, to_vocab) =
+            (flags.integer("from_vocab_size") as usize, flags.integer("to_vocab_size") as usize);
         if flags.number("learning_rate") == 0.0 {
             return Err(wrong("--learning_rate must be greater than 0", "the default is 0.5"));
         }
@@ -115,8 +111,8 @@ impl Settings {
             model: TranslateConfig {
                 from_vocab,
                 to_vocab,
-                size: at_least("size", 1)? as usize,
-                layers: at_least("num_layers", 1)? as usize,
+                size: flags.integer("size") as usize,
+                layers: flags.integer("num_layers") as usize,
                 samples: flags.integer("num_samples") as usize,
                 attend_to_padding: flags.switch("attend_to_padding"),
             },
@@ -137,6 +133,7 @@ impl Settings {
                 encoding,
                 keep_vocabulary: flags.switch("keep_vocabulary"),
                 memory_limit: None,
+                buckets: TRANSLATE_BUCKETS.to_vec(),
             },
             train_dir: folder("train_dir", "train")?,
             job_dir: job_dir.map(str::to_owned),
@@ -146,13 +143,13 @@ impl Settings {
             decay_factor: flags.number("learning_rate_decay_factor"),
             rate_floor: flags.number("min_learning_rate"),
             max_gradient_norm: flags.number("max_gradient_norm"),
-            steps_per_checkpoint: at_least("steps_per_checkpoint", 1)?,
+            steps_per_checkpoint: flags.integer("steps_per_checkpoint"),
             steps: flags.integer("steps"),
             patience: flags.integer("patience"),
             seed: flags.integer("seed"),
             eval_pairs: flags.integer("eval_pairs") as usize,
-            bad_steps_max: at_least("max_bad_steps", 1)?,
-            keep_checkpoints: at_least("keep_checkpoints", 1)? as usize,
+            bad_steps_max: flags.integer("max_bad_steps"),
+            keep_checkpoints: flags.integer("keep_checkpoints") as usize,
             resume_required,
             accept_other_bits: flags.switch("accept_other_bits"),
             old_evaluation: flags.switch("old_evaluation"),

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
 use super::error::TrainError;
+use super::estimate::{Estimate, Part};
 use super::observer::Observer;
 use super::settings::Settings;
 use super::start::{Beginning, Finder};
@@ -20,9 +21,11 @@ use crate::data::buckets::TRANSLATE_BUCKETS;
 use crate::data::error::DataError;
 use crate::data::files::Files;
 use crate::data::pairs::{Pairs, read_pairs};
-use crate::data::prepare::{Prepared, prepare};
+use crate::data::prepare::{PrepareSettings, Prepared, prepare};
 use crate::files::StoredFiles;
+use crate::memory;
 use crate::model::translate::Translate;
+use crate::train::tree::shares;
 
 /// Where this process stands in the job.
 #[derive(Debug, Clone)]
@@ -68,6 +71,8 @@ pub fn set_up(
     let files = StoredFiles::new(runtime.clone());
     let storage = Storage::open(&settings.train_dir)?;
     let model = Translate::new(settings.model.clone());
+    let part = part(settings, context, collective);
+    Estimate::of(&model, &part).check(&model, settings.batch_size, memory::available())?;
     let planned = if master {
         observer.stage("preparing data");
         Some(plan(settings, context, runtime, &files, &storage, &model, observer))
@@ -102,6 +107,12 @@ pub fn set_up(
     Ok(Ready { model, pairs, dev, state, storage, lineage: plan.beginning.lineage, settings_saved })
 }
 
+fn part(settings: &Settings, context: &Context, collective: &dyn Collective) -> Part {
+    let micro_batches = context.micro_batches;
+    let owned = shares(micro_batches, collective.world_size())[collective.rank() as usize].clone();
+    Part { batch_size: settings.batch_size, micro_batches, owned, master: collective.rank() == 0 }
+}
+
 /// Every check that can be made without training, cheapest first; nothing is written before the files are known to be
 /// there.
 fn plan(
@@ -120,7 +131,8 @@ fn plan(
         }
     }
     runtime.block_on(storage.probe())?;
-    let data = prepare(files, &settings.data, &mut |line: &str| {
+    let data_settings = PrepareSettings { memory_limit: memory::available(), ..settings.data.clone() };
+    let data = prepare(files, &data_settings, &mut |line: &str| {
         observer.say(line);
         observer.stage(line.trim());
     })?;

@@ -44,7 +44,10 @@ impl Finder<'_> {
         let search = Search { lineage: lineage.map(|run| run.lineage), step: None };
         let (found, rejected) = runtime.block_on(checkpoints.newest(&search, |found| self.accept(found)))?;
         match found {
-            Some(found) => self.resume(storage, found, &rejected),
+            Some(found) => {
+                let uncommitted = runtime.block_on(checkpoints.uncommitted())?;
+                self.resume(storage, found, &rejected, &uncommitted)
+            }
             None => self.none(runtime, storage, search.lineage, rejected),
         }
     }
@@ -57,7 +60,13 @@ impl Finder<'_> {
         State::restore(self.model.layout(), &found.tensors).map(drop)
     }
 
-    fn resume(&self, storage: &Storage, found: Complete, rejected: &[Rejected]) -> Result<Beginning, TrainError> {
+    fn resume(
+        &self,
+        storage: &Storage,
+        found: Complete,
+        rejected: &[Rejected],
+        uncommitted: &[String],
+    ) -> Result<Beginning, TrainError> {
         let manifest = found.manifest;
         let mut differences = differences(&manifest.settings, self.fixed);
         if manifest.numeric_class != self.numeric_class && !self.settings.accept_other_bits {
@@ -71,6 +80,7 @@ impl Finder<'_> {
         }
         let given = self.settings.changeable();
         let mut lines: Vec<String> = rejected.iter().map(|one| format!("passed over checkpoint of {one}")).collect();
+        lines.extend(uncommitted_line(uncommitted));
         lines.extend(
             super::settings::differences(&manifest.settings, &given)
                 .into_iter()
@@ -110,9 +120,15 @@ impl Finder<'_> {
         if !rejected.is_empty() && !self.fresh {
             return Err(TrainError::NothingComplete { url, rejected });
         }
-        let left = runtime.block_on(storage.list(""))?.iter().any(|entry| entry.path.ends_with(".safetensors"));
-        let why = if left { "only uncommitted data lies in train_dir" } else { "train_dir holds no checkpoint" };
-        self.begin(runtime, storage, why)
+        let uncommitted = runtime.block_on(Checkpoints::new(storage.clone()).uncommitted())?;
+        let why = if uncommitted.is_empty() {
+            "train_dir holds no checkpoint"
+        } else {
+            "only uncommitted data lies in train_dir"
+        };
+        let mut beginning = self.begin(runtime, storage, why)?;
+        beginning.lines.extend(uncommitted_line(&uncommitted));
+        Ok(beginning)
     }
 
     fn begin(&self, runtime: &Handle, storage: &Storage, why: &str) -> Result<Beginning, TrainError> {
@@ -121,4 +137,12 @@ impl Finder<'_> {
         runtime.block_on(Checkpoints::new(storage.clone()).begin(&run))?;
         Ok(Beginning { lineage, manifest: None, lines: vec![format!("starting at step 0: {why}")], new_rate: None })
     }
+}
+
+fn uncommitted_line(names: &[String]) -> Option<String> {
+    let first = names.first()?;
+    let more = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
+    Some(format!(
+        "left alone: {first}{more}: no manifest names it, its writer ended before the checkpoint was complete"
+    ))
 }

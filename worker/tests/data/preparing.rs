@@ -164,7 +164,7 @@ fn data_larger_than_the_memory_is_refused_before_it_is_read() {
     let folder = small();
     let mut settings = folder.settings(100);
     settings.memory_limit = Some(100);
-    let expected = "preparing the data takes about 198 bytes of memory, 100 are available";
+    let expected = "preparing the data takes about 198 B of memory, 100 B are available";
     assert_eq!(folder.refusal(&settings).0, expected);
     settings.memory_limit = Some(198);
     folder.prepare(&settings).0.unwrap();
@@ -199,4 +199,17 @@ fn pairs_too_long_for_every_bucket_are_counted_and_a_line_limit_counts_lines() {
     assert!(none.to_string().starts_with("no training pair fits a bucket: 2 lines read"), "{none}");
     assert_eq!(none.hint().unwrap(), "the largest bucket takes 39 source and 48 target tokens");
     assert!(said[0].starts_with("2 of 5 pairs of ") && said[0].ends_with("too long for every bucket and left out"));
+}
+
+#[test]
+fn files_without_a_usable_pair_are_refused_before_anything_is_written() {
+    let folder = small();
+    folder.write("train.a", "");
+    folder.write("train.b", "");
+    assert_eq!(folder.refusal(&folder.settings(100)).0, "train.a and train.b hold no lines");
+    folder.write("train.a", "a ".repeat(40));
+    folder.write("train.b", "b");
+    let (text, error) = folder.refusal(&folder.settings(100));
+    assert_eq!(text, "no training pair fits a bucket: 1 lines read of train.a and train.b, all too long");
+    assert_eq!(error.hint().unwrap(), "the largest bucket takes 39 source and 48 target tokens");
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tempfile::TempDir;
+use worker::data::buckets::TRANSLATE_BUCKETS;
 use worker::data::encoding::Encoding;
 use worker::data::error::DataError;
 use worker::data::files::{Created, FileError, Files};
@@ -53,6 +54,7 @@ impl Folder {
             encoding: Encoding::Utf8,
             keep_vocabulary: false,
             memory_limit: None,
+            buckets: TRANSLATE_BUCKETS.to_vec(),
         }
     }
 

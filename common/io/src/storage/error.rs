@@ -8,6 +8,8 @@ pub enum StorageError {
     InvalidUrl { url: String, why: String },
     #[error("{operation} {url}: not found{}", code(*.status))]
     NotFound { operation: &'static str, url: String, status: Option<u16> },
+    #[error("{operation} {url}: expected a file, got {kind}")]
+    NotAFile { operation: &'static str, url: String, kind: &'static str },
     #[error("{operation} {url}: permission denied{} (as {identity})", code(*.status))]
     Denied { operation: &'static str, url: String, status: Option<u16>, identity: String },
     #[error("{operation} {url}: no valid credentials{} (as {identity})", code(*.status))]
@@ -25,6 +27,7 @@ impl StorageError {
         match self {
             Self::InvalidUrl { .. } => "storage_url",
             Self::NotFound { .. } => "storage_not_found",
+            Self::NotAFile { .. } => "storage_not_a_file",
             Self::Denied { .. } => "storage_denied",
             Self::Unauthenticated { .. } => "storage_credentials",
             Self::Other { .. } => "storage",
@@ -41,7 +44,7 @@ impl StorageError {
 
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::InvalidUrl { .. } => None,
+            Self::InvalidUrl { .. } | Self::NotAFile { .. } => None,
             Self::NotFound { .. } => Some("check the bucket and the path; coord creates no buckets".to_owned()),
             Self::Denied { .. } => Some("give this identity the right to read, write and delete there".to_owned()),
             Self::Unauthenticated { .. } => {

@@ -79,7 +79,23 @@ impl Storage {
         StorageError::from_store(operation, self.url_of(path), &self.identity, source)
     }
 
+    /// A disk holds more than files, and reading some of it never ends.
+    async fn expect_file(&self, operation: &'static str, path: &str) -> Result<(), StorageError> {
+        if !self.url().starts_with("file://") {
+            return Ok(());
+        }
+        let place = std::path::Path::new("/").join(self.path(path)?.as_ref());
+        // What cannot be looked up gets its error from the operation itself.
+        let kind = match tokio::fs::metadata(place).await {
+            Ok(metadata) if metadata.is_dir() => "a folder",
+            Ok(metadata) if !metadata.is_file() => "a pipe, socket or device",
+            _ => return Ok(()),
+        };
+        Err(StorageError::NotAFile { operation, url: self.url_of(path), kind })
+    }
+
     pub async fn get(&self, path: &str) -> Result<Bytes, StorageError> {
+        self.expect_file("read", path).await?;
         let result = self.store.get(&self.path(path)?).await.map_err(|error| self.error("read", path, error))?;
         result.bytes().await.map_err(|error| self.error("read", path, error))
     }
@@ -95,6 +111,7 @@ impl Storage {
 
     /// Size of an object, or nothing if it is not there.
     pub async fn size(&self, path: &str) -> Result<Option<u64>, StorageError> {
+        self.expect_file("look up", path).await?;
         match self.store.head(&self.path(path)?).await {
             Ok(meta) => Ok(Some(meta.size)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),

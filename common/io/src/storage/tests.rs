@@ -112,3 +112,17 @@ async fn names_are_kept_as_they_are_written() {
     assert_eq!(storage.folder("run [a]/ø b+c").unwrap().get("50%25~#q%20ü").await.unwrap(), "x");
     assert!(storage.get("a\u{7}b").await.is_err());
 }
+
+#[tokio::test]
+async fn a_folder_and_a_pipe_are_no_files() {
+    let (folder, storage) = local();
+    storage.put("deep/object", "x").await.unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (path, kind) in [("deep", "a folder"), ("pipe", "a pipe, socket or device")] {
+        let read = storage.get(path).await.unwrap_err().to_string();
+        assert_eq!(read, format!("read {}: expected a file, got {kind}", storage.url_of(path)));
+        let looked_up = storage.size(path).await.unwrap_err();
+        assert!(looked_up.to_string().contains(kind) && !looked_up.retryable(), "{looked_up}");
+    }
+}

@@ -44,8 +44,12 @@ fn stop(generation: u64, seconds: u64) -> Event {
     Event::Order(Order::Stop(Stop { key: key(generation), reason: StopReason::Cancelled, grace }))
 }
 
+fn ended(key: ReplicaKey, code: Option<i32>, signal: Option<i32>, tail: &str) -> Event {
+    Event::Exited { key, exited: Exited { code, signal, out_of_memory: false }, tail: tail.to_owned() }
+}
+
 fn exited(generation: u64) -> Event {
-    Event::Exited { key: key(generation), code: Some(0), signal: None, tail: String::new() }
+    ended(key(generation), Some(0), None, "")
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn a_replica_ended_by_our_signal_is_stopped_and_not_at_fault() {
     agent.on(Event::Connected, Millis(0));
     agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
     agent.on(stop(1, 10), Millis(0));
-    let event = Event::Exited { key: key(1), code: None, signal: Some(15), tail: "bye".to_owned() };
+    let event = ended(key(1), None, Some(15), "bye");
     let effects = agent.on(event, Millis(1));
     let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else {
         panic!("{effects:?}");
@@ -115,7 +119,7 @@ fn the_last_word_of_a_replica_is_its_cause() {
     agent.on(Event::Connected, Millis(0));
     agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
     agent.on(Event::Finished { key: key(1), cause: Cause::Data, message: "m".to_owned() }, Millis(1));
-    let effects = agent.on(Event::Exited { key: key(1), code: Some(1), signal: None, tail: String::new() }, Millis(2));
+    let effects = agent.on(ended(key(1), Some(1), None, ""), Millis(2));
     let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else {
         panic!("{effects:?}");
     };
@@ -170,7 +174,7 @@ fn the_master_speaks_for_the_job_and_every_replica_for_its_own_samples() {
     let sent = agent.on(Event::Progressed { key: key(1), progress: progress.clone() }, Millis(1));
     assert_eq!(sent, [Effect::SendProgress { key: key(1), progress: progress.clone() }]);
     assert_eq!(agent.on(Event::Progressed { key: second.clone(), progress }, Millis(1)), []);
-    let event = Event::Exited { key: second, code: Some(0), signal: None, tail: String::new() };
+    let event = ended(second, Some(0), None, "");
     let effects = agent.on(event, Millis(2));
     let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else {
         panic!("{effects:?}");
@@ -185,10 +189,29 @@ fn a_fault_of_the_program_stays_its_fault_when_a_stop_came_before_it_was_seen() 
     agent.on(Event::Connected, Millis(0));
     agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
     agent.on(stop(1, 10), Millis(0));
-    let event = Event::Exited { key: key(1), code: None, signal: Some(4), tail: String::new() };
+    let event = ended(key(1), None, Some(4), "");
     let effects = agent.on(event, Millis(1));
     let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else {
         panic!("{effects:?}");
     };
     assert_eq!((report.exit.cause, report.exit.signal), (Cause::Unsaid, Some(4)));
+}
+
+/// SEQ-12.
+#[test]
+fn a_replica_killed_for_want_of_memory_says_so_unless_it_was_stopped() {
+    for (stopped, cause) in [(false, Cause::OutOfMemory), (true, Cause::Stopped)] {
+        let mut agent = state();
+        agent.on(Event::Connected, Millis(0));
+        agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+        if stopped {
+            agent.on(stop(1, 10), Millis(0));
+        }
+        let killed = Exited { code: None, signal: Some(9), out_of_memory: true };
+        let effects = agent.on(Event::Exited { key: key(1), exited: killed, tail: String::new() }, Millis(1));
+        let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else {
+            panic!("{effects:?}");
+        };
+        assert_eq!((report.exit.cause, report.exit.signal), (cause, Some(9)));
+    }
 }
