@@ -15,7 +15,14 @@ fn every_line_has_its_answer_in_its_place_and_a_blank_one_stays_blank() {
     let questions = place.read("train.a");
     let input: Vec<&str> =
         (0..2500).zip(questions.lines().cycle()).map(|(line, text)| if line % 5 == 4 { "" } else { text }).collect();
-    let decoded = place.decode("job/train", (input.join("\n") + "\n").as_bytes()).good();
+    let text = input.join("\n") + "\n";
+    let decode = |flags: &str| {
+        let args: Vec<String> =
+            format!("local -- --decode --train_dir=job/train {flags}").split(' ').map(str::to_owned).collect();
+        run_with(place.path(), &args, text.as_bytes()).good()
+    };
+    let decoded = decode("--batch_size=16");
+    assert_eq!(decoded, decode("--batch_size=1"));
     let answers: Vec<&str> = decoded.split_terminator('\n').collect();
     assert_eq!(answers.len(), 2500);
     assert!(answers.iter().skip(4).step_by(5).all(|answer| answer.is_empty()));

@@ -5,14 +5,11 @@ use coord_tests::local::Place;
 #[test]
 fn a_huge_learning_rate_neither_crashes_nor_commits_weights_that_are_not_finite() {
     let place = Place::with_pairs(50, 10);
-    let ended = place.train("--job-dir job", "--steps=500 --learning_rate=100");
-    let out = &ended.out;
+    // The clipped gradient keeps every step finite, so that the run comes to its end.
+    let out = place.train("--job-dir job", "--steps=500 --learning_rate=100").good();
     assert!(out.contains("global step 20 learning rate 100.0000"), "{out}");
     assert!(out.contains("perplexity inf"), "{out}");
-    assert!(matches!(ended.code(), Some(0 | 1)), "{}", ended.err);
-    if ended.code() == Some(1) {
-        assert!(ended.err.contains("10 steps in a row had a non-finite loss or gradient"), "{}", ended.err);
-    }
+    assert!(out.contains("global step 500 "), "{out}");
     // Verified and restored: `restore` refuses weights that are not finite.
     place.worker("checkpoints verify job").good();
     assert_eq!(place.decode("job/train", b"hello\n").good().lines().count(), 1);

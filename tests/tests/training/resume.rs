@@ -4,22 +4,22 @@ use coord_tests::local::Place;
 
 #[test]
 fn other_vocabularies_or_layers_are_refused_with_saved_and_given_side_by_side() {
-    let place = Place::with_pairs(300, 10).flags("--from_vocab_size=150 --to_vocab_size=150");
+    let place = Place::with_pairs(300, 10).flags("--from_vocab_size=500 --to_vocab_size=500");
     place.train("--job-dir job", "--steps=20").good();
     let digest = place.digest("job");
 
-    let larger = place.train("--job-dir job", "--steps=40 --from_vocab_size=160");
-    assert!(larger.bad(1).contains("from_vocab_size: saved 150, given 160"), "{}", larger.err);
+    let larger = place.train("--job-dir job", "--steps=40 --from_vocab_size=520");
+    assert!(larger.bad(1).contains("from_vocab_size: saved 500, given 520"), "{}", larger.err);
     let size = place.train("--job-dir job", "--steps=40 --size=24");
     assert!(size.bad(1).contains("size: saved 16, given 24"), "{}", size.err);
     assert!(size.err.contains("--fresh"), "{}", size.err);
 
-    let vocabulary = place.read("job/data/vocab150.from");
+    let vocabulary = place.read("job/data/vocab500.from");
     let (first, mut rest): (Vec<&str>, Vec<&str>) =
         (vocabulary.lines().take(4).collect(), vocabulary.lines().skip(4).collect());
     rest.reverse();
     let swapped: String = first.iter().chain(&rest).map(|word| format!("{word}\n")).collect();
-    place.write("job/data/vocab150.from", &swapped);
+    place.write("job/data/vocab500.from", &swapped);
     // Not even a run of its own may use it by chance.
     let other = place.train("--job-dir job", "--steps=40");
     assert!(other.bad(1).contains("is not a vocabulary of train.a"), "{}", other.err);
@@ -29,7 +29,7 @@ fn other_vocabularies_or_layers_are_refused_with_saved_and_given_side_by_side() 
     let decoded = place.decode("job/train", b"hello\n");
     assert!(decoded.bad(1).contains("the checkpoint was trained with"), "{}", decoded.err);
 
-    place.write("job/data/vocab150.from", vocabulary);
+    place.write("job/data/vocab500.from", vocabulary);
     assert_eq!(place.digest("job"), digest);
     place.train("--job-dir job", "--steps=40").good();
 }
