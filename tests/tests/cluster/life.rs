@@ -75,6 +75,21 @@ fn states_follow_each_other_and_the_list_shows_them() {
     assert_eq!(list(&[]), ["behind CANCELLED", "waits CANCELLED"]);
 }
 
+#[test]
+fn an_agent_that_leaves_for_good_leaves_the_last_lines_of_its_replicas_in_storage() {
+    let mut cluster = Cluster::start(Layout::workers(&[1]));
+    cluster.submit("moved", &["--workers", "1"], &cluster.dialogues().flags(0));
+    cluster.until_step("moved", 20);
+    cluster.stop_worker(0);
+    let folder = cluster.folder().join("storage/jobs/moved/logs/master-replica-0/1");
+    let mut chunks: Vec<_> =
+        std::fs::read_dir(folder).expect("logs").map(|entry| entry.expect("an entry").path()).collect();
+    chunks.sort();
+    let text: String = chunks.iter().map(|chunk| std::fs::read_to_string(chunk).expect("text")).collect();
+    let last = text.lines().last().unwrap_or_default();
+    assert!(last.ends_with("\tP\tModule completed with exit status 143."), "{text}");
+}
+
 fn messages(lines: &[Value], task: &str) -> Vec<String> {
     let of_task = lines.iter().filter(|line| line["task"] == task);
     of_task.map(|line| line["message"].as_str().expect("text").to_owned()).collect()

@@ -1,5 +1,6 @@
 //! The stream to the leader: opened, lost and opened again, for as long as the agent lives.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use coord_proto::v1::worker_service_client::WorkerServiceClient;
@@ -32,22 +33,20 @@ pub async fn keep(addresses: Vec<String>, events: mpsc::Sender<LinkEvent>) {
     let mut next = 0;
     let mut hint: Option<String> = None;
     let mut pause = PAUSE_FIRST;
-    let mut told = String::new();
+    // Each reason of each address is told once until there is a stream again.
+    let mut told = BTreeSet::new();
     loop {
         let address = hint.take().unwrap_or_else(|| addresses[next % addresses.len()].clone());
-        match attach(&address, &events).await {
+        match attach(&address, &events, &mut told).await {
             Ok(Ended::AfterMessages) => {
                 pause = PAUSE_FIRST;
-                told.clear();
-                tracing::info!(address, "the coordinator closed the stream");
+                tracing::info!(address, "the coordinator closed the stream; trying on");
             }
             Ok(Ended::ListenerGone) => return,
             Err(status) => {
                 hint = leader(&status).filter(|leader| *leader != address);
-                let text = format!("{address}: {}", status.message());
-                if hint.is_none() && text != told {
+                if hint.is_none() && told.insert(format!("{address}: {}", status.message())) {
                     tracing::info!(address, reason = status.message(), "no stream to the coordinator; trying on");
-                    told = text;
                 }
             }
         }
@@ -67,7 +66,7 @@ enum Ended {
     ListenerGone,
 }
 
-async fn attach(address: &str, events: &mpsc::Sender<LinkEvent>) -> Result<Ended, Status> {
+async fn attach(address: &str, events: &mpsc::Sender<LinkEvent>, told: &mut BTreeSet<String>) -> Result<Ended, Status> {
     let unavailable = |error: tonic::transport::Error| Status::unavailable(format!("connect: {}", innermost(&error)));
     let url = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
     let channel = Endpoint::from_shared(url)
@@ -89,6 +88,8 @@ async fn attach(address: &str, events: &mpsc::Sender<LinkEvent>) -> Result<Ended
     }
     let opened = tokio::time::timeout(ATTACH_TIMEOUT, client.attach(ReceiverStream::new(receiver))).await;
     let mut stream = opened.map_err(|_| Status::deadline_exceeded("no answer to the registration"))??.into_inner();
+    told.clear();
+    tracing::info!(address, "attached to the coordinator");
     while let Some(message) = stream.message().await? {
         if events.send(LinkEvent::Message(Box::new(message))).await.is_err() {
             return Ok(Ended::ListenerGone);

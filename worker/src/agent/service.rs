@@ -35,6 +35,8 @@ const TICK: Duration = Duration::from_millis(100);
 const QUEUE: usize = 4096;
 /// A leader that acknowledges nothing more does not hold up the agent's end for longer.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(20);
+/// A store that is unwell does not either.
+const LOGS_TIMEOUT: Duration = Duration::from_secs(10);
 const LOG_PIECE_MAX: u32 = 1 << 20;
 
 #[derive(Debug, Error)]
@@ -102,7 +104,7 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
     tokio::spawn(keep(settings.coordinators, link_sender));
     let mut agent = Agent {
         state: AgentState::new(registration),
-        replicas: Replicas::new(environment, logs.clone(), leftovers, unsent, event_sender.clone()),
+        replicas: Replicas::new(environment, logs.clone(), leftovers, unsent.clone(), event_sender.clone()),
         answers: Answers::new(program),
         logs,
         leader: None,
@@ -131,6 +133,7 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
             }
         }
     }
+    unsent.settle(LOGS_TIMEOUT).await;
     Ok(())
 }
 
