@@ -42,6 +42,7 @@ impl Files for StoredFiles {
         self.runtime
             .block_on(async {
                 let (folder, name) = storage::open_object(url)?;
+                folder.expect_file("look up", &name).await?;
                 folder.size(&name).await
             })
             .map_err(|error| failed("look up", url, error))

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use worker::commands::{answer, checkpoints, dialogs, local, run};
+use worker::commands::{answer, check, checkpoints, dialogs, local, run};
 
 #[derive(Debug, Parser)]
 #[command(name = "coord-worker", version, about = "Runs training replicas for a coord cluster", max_term_width = 100)]
@@ -19,6 +19,9 @@ enum Command {
     /// One replica; started by an agent
     #[command(hide = true)]
     Train,
+    /// Say whether a job could begin with these program flags; started by `coord submit`
+    #[command(hide = true)]
+    Check(check::CheckFlags),
     /// Train on this machine without a cluster; started by `coord local train`
     #[command(hide = true)]
     Local(local::LocalFlags),
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
             coord_io::telemetry::init("warn");
             worker::replica::run()
         }
+        Command::Check(flags) => check::run(&flags),
         Command::Local(flags) => local::run(flags),
         Command::Answer(flags) => answer::run(&flags),
         Command::Checkpoints(flags) => checkpoints::run(&flags),

@@ -1,8 +1,10 @@
-//! Why a job waits: a stable code and a text with the numbers.
+//! Why a job waits, or what its cancel cost: a stable code and a text with the numbers.
 
 use std::fmt;
 
-use coord_common::{Device, JobId, Millis, NumericClass, Rank, WorkerId, replica_name};
+use coord_common::{Device, JobId, Millis, NumericClass, Rank, Step, replica_name};
+
+use crate::entry::CancelBy;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Blocker {
@@ -15,6 +17,10 @@ pub enum Blocker {
     FreeSlots {
         wanted: u32,
         free: u32,
+    },
+    /// Jobs whose replicas are on the slots that the job waits for, by name.
+    HeldBy {
+        jobs: Vec<JobId>,
     },
     /// More than all workers have together: it waits for workers, and nobody waits for it.
     TooLarge {
@@ -33,7 +39,8 @@ pub enum Blocker {
         first: JobId,
     },
     SetAside {
-        worker: WorkerId,
+        /// Its name.
+        worker: String,
         until: Millis,
         reason: String,
     },
@@ -58,10 +65,31 @@ pub enum Blocker {
     Interrupted {
         reason: String,
     },
+    /// The job was cancelled and is over: what became of its training.
+    Cancelled {
+        by: CancelBy,
+        how: Stop,
+        newest_checkpoint: Option<Step>,
+        /// Steps were computed that no checkpoint holds.
+        steps_lost: bool,
+    },
     /// A decision is on its way through the log.
     BeingPlaced {
         replicas: u32,
     },
+}
+
+/// How the training of a cancelled job came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// No replica was ever placed.
+    NeverBegun,
+    /// The replicas ended by themselves, or were gone already.
+    Ended,
+    /// The master replica was still there when its grace was over.
+    Killed { grace: Millis },
+    /// Nobody heard how the master replica ended.
+    Lost,
 }
 
 impl Blocker {
@@ -70,6 +98,7 @@ impl Blocker {
             Blocker::NoWorkers => "no_workers",
             Blocker::NoSuchDevice { .. } => "no_such_device",
             Blocker::FreeSlots { .. } => "free_slots",
+            Blocker::HeldBy { .. } => "held_by",
             Blocker::TooLarge { .. } => "too_large",
             Blocker::NumericClass { .. } => "numeric_class",
             Blocker::Behind { .. } => "behind",
@@ -80,6 +109,7 @@ impl Blocker {
             Blocker::BackingOff { .. } => "backing_off",
             Blocker::Unreachable { .. } => "unreachable",
             Blocker::Interrupted { .. } => "interrupted",
+            Blocker::Cancelled { .. } => "cancelled",
             Blocker::BeingPlaced { .. } => "being_placed",
         }
     }
@@ -90,18 +120,22 @@ impl fmt::Display for Blocker {
         match self {
             Blocker::NoWorkers => write!(formatter, "no worker is connected"),
             Blocker::NoSuchDevice { device } => write!(formatter, "no connected worker has the device {device}"),
-            Blocker::FreeSlots { wanted, free } => write!(formatter, "wants {wanted} slots, {free} free"),
+            Blocker::FreeSlots { wanted, free } => write!(formatter, "wants {}, {free} free", slots(*wanted)),
+            Blocker::HeldBy { jobs } => {
+                let names: Vec<&str> = jobs.iter().map(JobId::as_str).collect();
+                write!(formatter, "the slots are held by {}", first_five(&names))
+            }
             Blocker::TooLarge { wanted, total } => {
-                write!(formatter, "wants {wanted} slots, all workers it may use have {total} together")
+                write!(formatter, "wants {}, all workers it may use have {total} together", slots(*wanted))
             }
             Blocker::NumericClass { wanted, free, class: Some(class) } => {
-                write!(formatter, "wants {wanted} slots on workers of the numeric class {class}, {free} free there")
+                // As much of it as `coord workers` shows.
+                let (wanted, class) = (slots(*wanted), class.to_string().chars().take(12).collect::<String>());
+                write!(formatter, "wants {wanted} on workers of the numeric class {class}, {free} free there")
             }
             Blocker::NumericClass { wanted, free, class: None } => {
-                write!(
-                    formatter,
-                    "wants {wanted} slots on workers of one numeric class, at most {free} are free in one"
-                )
+                let wanted = slots(*wanted);
+                write!(formatter, "wants {wanted} on workers of one numeric class, at most {free} are free in one")
             }
             Blocker::Behind { jobs: 1, first } => write!(formatter, "waits behind job {first}"),
             Blocker::Behind { jobs, first } => write!(formatter, "waits behind {jobs} jobs, the first is {first}"),
@@ -123,16 +157,51 @@ impl fmt::Display for Blocker {
                 write!(formatter, "not reachable: {}", workers.join(", "))
             }
             Blocker::Interrupted { reason } => write!(formatter, "the last generation ended: {reason}"),
+            Blocker::Cancelled { by, how, newest_checkpoint, steps_lost } => {
+                formatter.write_str(match by {
+                    CancelBy::User => "cancelled by request",
+                    CancelBy::TimeLimit => "cancelled by its time limit",
+                })?;
+                became_of_the_training(*how, *newest_checkpoint, *steps_lost, formatter)
+            }
             Blocker::BeingPlaced { replicas: 1 } => write!(formatter, "1 replica is being placed"),
             Blocker::BeingPlaced { replicas } => write!(formatter, "{replicas} replicas are being placed"),
         }
     }
 }
 
-/// At most five names: a gang can be large.
+fn became_of_the_training(
+    how: Stop,
+    newest: Option<Step>,
+    steps_lost: bool,
+    formatter: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    match how {
+        Stop::NeverBegun => return formatter.write_str(" before it began"),
+        Stop::Ended => {}
+        Stop::Killed { grace } => write!(formatter, "; killed after the grace of {} s", grace.seconds_rounded_up())?,
+        Stop::Lost => formatter.write_str("; its master replica was lost")?,
+    }
+    match (newest, steps_lost) {
+        (Some(step), true) => write!(formatter, "; what came after the newest checkpoint (step {step}) is lost"),
+        (Some(step), false) => write!(formatter, "; newest checkpoint: step {step}"),
+        (None, true) => formatter.write_str("; no checkpoint of it was saved, what it computed is lost"),
+        (None, false) => formatter.write_str("; no checkpoint of it was saved"),
+    }
+}
+
+fn slots(count: u32) -> String {
+    if count == 1 { "1 slot".to_owned() } else { format!("{count} slots") }
+}
+
 fn names(ranks: &[Rank]) -> String {
-    let shown: Vec<String> = ranks.iter().take(5).map(|rank| replica_name(*rank)).collect();
-    match ranks.len().checked_sub(5) {
+    first_five(&ranks.iter().map(|rank| replica_name(*rank)).collect::<Vec<_>>())
+}
+
+/// At most five names: a gang can be large.
+fn first_five(names: &[impl AsRef<str>]) -> String {
+    let shown: Vec<&str> = names.iter().take(5).map(AsRef::as_ref).collect();
+    match names.len().checked_sub(5) {
         None | Some(0) => shown.join(", "),
         Some(more) => format!("{} and {more} more", shown.join(", ")),
     }

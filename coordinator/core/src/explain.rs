@@ -1,15 +1,21 @@
-//! Every reason why a job is not running, for people.
+//! Every reason why a job is not running, and what a cancelled one left behind, for people.
 
-use coord_common::{JobId, Phase, Rank, WorkerId};
+use std::collections::BTreeSet;
 
-use crate::blocker::Blocker;
-use crate::job::{Job, Replica, Stage};
+use coord_common::{JobId, Phase, Rank, Step, WorkerId};
+
+use crate::blocker::{Blocker, Stop};
+use crate::job::{End, Job, Replica, Stage};
 use crate::liveness::Liveness;
 use crate::placement::Verdict;
 use crate::schedule::{self, Verdicts};
 use crate::state::ClusterState;
+use crate::worker::Worker;
 
-/// Empty for jobs that run undisturbed, that are over, or that do not exist. Never empty for a waiting job.
+const SIGKILL: i32 = 9;
+
+/// Empty for jobs that run undisturbed, that ended by themselves, or that do not exist. Never empty for a waiting or a
+/// cancelled job.
 pub fn explain(state: &ClusterState, seen: &Liveness, id: &JobId) -> Vec<Blocker> {
     let Some(job) = state.job(id) else { return Vec::new() };
     if !job.awaits_placement() {
@@ -37,14 +43,54 @@ pub fn explain_with(
         Verdict::Place(placement) => {
             blockers.push(Blocker::BeingPlaced { replicas: placement.workers.len() as u32 });
         }
-        Verdict::Wait(reasons) => blockers.extend(reasons),
+        Verdict::Wait(reasons) => {
+            let holders = reasons.iter().any(waits_for_others).then(|| held_by(state, seen, job)).flatten();
+            blockers.extend(reasons.into_iter().chain(holders));
+        }
     }
     blockers.extend(unreachable(state, seen, job));
     blockers
 }
 
 fn explain_placed(state: &ClusterState, seen: &Liveness, job: &Job) -> Vec<Blocker> {
-    of_replicas(job).into_iter().chain(unreachable(state, seen, job)).collect()
+    cancelled(job).into_iter().chain(of_replicas(job)).chain(unreachable(state, seen, job)).collect()
+}
+
+fn waits_for_others(reason: &Blocker) -> bool {
+    matches!(reason, Blocker::FreeSlots { .. } | Blocker::NumericClass { .. })
+}
+
+/// The other jobs on the workers that could take this one: those of the state, and those that only an agent still holds.
+fn held_by(state: &ClusterState, seen: &Liveness, job: &Job) -> Option<Blocker> {
+    let usable = state.workers().filter(|(id, worker)| {
+        let registration = &worker.registration;
+        let class_fits = job.numeric_class.as_ref().is_none_or(|class| *class == registration.numeric_class);
+        class_fits && registration.device == job.spec.device && seen.is_connected(id, worker)
+    });
+    let of_worker = |(id, worker): (&WorkerId, &Worker)| -> Vec<JobId> {
+        let known = state.held_by(id).map(|(key, _)| &key.job);
+        known.chain(seen.alive(id, worker).map(|key| &key.job)).cloned().collect()
+    };
+    let jobs: BTreeSet<JobId> = usable.flat_map(of_worker).filter(|holder| *holder != job.spec.job).collect();
+    (!jobs.is_empty()).then(|| Blocker::HeldBy { jobs: jobs.into_iter().collect() })
+}
+
+/// What the end of a cancelled job means for its training, as far as facts tell.
+fn cancelled(job: &Job) -> Option<Blocker> {
+    let by = job.cancelled_by.filter(|_| job.phase == Phase::Cancelled)?;
+    let how = match job.replicas.get(Rank::MASTER.index()).map(|master| &master.stage) {
+        None => Stop::NeverBegun,
+        // A generation that had ended before the cancel was not stopped by it.
+        _ if job.ending.is_some() => Stop::Ended,
+        Some(Stage::Ended { end: End::Exited(report), .. }) if report.exit.signal == Some(SIGKILL) => {
+            Stop::Killed { grace: job.spec.grace }
+        }
+        Some(Stage::Ended { end: End::Lost { .. }, .. }) => Stop::Lost,
+        Some(_) => Stop::Ended,
+    };
+    let newest_checkpoint = job.newest_checkpoint().map(|record| record.step);
+    let steps_lost = job.best_step > newest_checkpoint.unwrap_or(Step(0)) || matches!(how, Stop::Killed { .. });
+    Some(Blocker::Cancelled { by, how, newest_checkpoint, steps_lost })
 }
 
 fn of_replicas(job: &Job) -> Option<Blocker> {
@@ -69,8 +115,6 @@ fn unreachable(state: &ClusterState, seen: &Liveness, job: &Job) -> Option<Block
     workers.sort();
     workers.dedup();
     workers.retain(is_cut_off);
-    // People know workers by name.
-    let name =
-        |id: &WorkerId| state.worker(id).map_or_else(|| id.to_string(), |worker| worker.registration.name.clone());
+    let name = |id: &WorkerId| state.worker_name(id);
     (!workers.is_empty()).then(|| Blocker::Unreachable { workers: workers.iter().map(name).collect() })
 }

@@ -10,39 +10,39 @@ use crate::limits::{EVENTS_MAX, IDLE_GENERATIONS_MAX, INTERRUPTIONS_KEPT, REFUSA
 use crate::orders;
 
 impl Job {
-    /// Marks the replica as gone and draws the consequences for the generation and the job.
-    pub(crate) fn replica_ended(&mut self, at: Millis, rank: Rank, end: End, out: &mut Vec<Effect>) {
+    /// Marks the replica as gone and draws the consequences for the generation and the job. `worker` is the name of the
+    /// replica's worker, for people.
+    pub(crate) fn replica_ended(&mut self, at: Millis, rank: Rank, worker: &str, end: End, out: &mut Vec<Effect>) {
         let order = self.replicas.iter().filter(|replica| !replica.is_live()).count() as u64;
         if let End::Exited(report) = &end {
             self.heard_of_step(report.last_step);
         }
         self.replicas[rank.index()].stage = Stage::Ended { end: end.clone(), order };
         match self.phase {
-            Phase::Preparing | Phase::Running => self.judge_end(at, rank, end, out),
+            Phase::Preparing | Phase::Running => self.judge_end(at, rank, worker, end, out),
             Phase::Cancelling => self.finish_cancelling(at),
             Phase::Queued | Phase::Succeeded | Phase::Failed | Phase::Cancelled => {}
         }
     }
 
-    fn judge_end(&mut self, at: Millis, rank: Rank, end: End, out: &mut Vec<Effect>) {
+    fn judge_end(&mut self, at: Millis, rank: Rank, worker: &str, end: End, out: &mut Vec<Effect>) {
         let name = replica_name(rank);
         match end {
             End::Lost { reason } => {
-                let worker = &self.replicas[rank.index()].worker;
                 let reason = format!("{name} was lost with worker {worker} ({reason})");
                 self.end_generation(at, EndCause::LostWorker, reason, Some(rank), out);
             }
             End::Refused { reason } => {
-                let worker = self.replicas[rank.index()].worker.clone();
-                self.set_worker_aside(at, worker.clone(), reason.clone());
+                let id = self.replicas[rank.index()].worker.clone();
+                self.set_worker_aside(at, id, reason.clone());
                 let reason = format!("worker {worker} refused to start {name}: {reason}");
                 self.end_generation(at, EndCause::Refused, reason, Some(rank), out);
             }
-            End::Exited(report) => self.judge_exit(at, rank, report, out),
+            End::Exited(report) => self.judge_exit(at, rank, worker, report, out),
         }
     }
 
-    fn judge_exit(&mut self, at: Millis, rank: Rank, report: ExitReport, out: &mut Vec<Effect>) {
+    fn judge_exit(&mut self, at: Millis, rank: Rank, worker: &str, report: ExitReport, out: &mut Vec<Effect>) {
         let name = replica_name(rank);
         let how = exit_rule::describe(&report.exit);
         let judgement = match exit_rule::judge(&report.exit) {
@@ -62,7 +62,7 @@ impl Job {
                 self.end_generation(at, EndCause::PeerLost, reason, None, out);
             }
             Judgement::Preempted => {
-                let reason = format!("{name} was stopped by its worker {}", self.replicas[rank.index()].worker);
+                let reason = format!("{name} was stopped by its worker {worker}");
                 self.end_generation(at, EndCause::Preempted, reason, Some(rank), out);
             }
             Judgement::Retryable if self.restarts >= self.spec.max_restarts => {

@@ -87,6 +87,11 @@ impl Liveness {
         self.seen_as(id, worker).map(|seen| seen.last_heartbeat)
     }
 
+    /// Replicas that the agent said it holds.
+    pub fn alive(&self, id: &WorkerId, worker: &Worker) -> impl Iterator<Item = &ReplicaKey> {
+        self.seen_as(id, worker).into_iter().flat_map(|seen| &seen.alive)
+    }
+
     /// How long it has been silent, counted at the earliest from this leader's election and from its own registration:
     /// an agent that has just registered has not been silent, though no heartbeat of it was heard yet.
     pub fn silence(&self, id: &WorkerId, worker: &Worker, now: Millis) -> Millis {
@@ -97,8 +102,7 @@ impl Liveness {
     /// Slots that neither the state nor the agent's own word says are taken. A replica that only the agent knows of is
     /// one that was given up before it was gone: its slots are free when it is.
     pub fn free_slots(&self, state: &ClusterState, id: &WorkerId, worker: &Worker) -> u32 {
-        let alive = self.seen_as(id, worker).into_iter().flat_map(|seen| &seen.alive);
-        let strangers = alive.filter(|key| !state.holds(id, key));
+        let strangers = self.alive(id, worker).filter(|key| !state.holds(id, key));
         let slots_of = |key: &ReplicaKey| state.job(&key.job).map_or(1, |job| job.spec.slots_per_worker);
         let taken = state.slots_used(id).saturating_add(strangers.map(slots_of).sum());
         worker.registration.slots.saturating_sub(taken)

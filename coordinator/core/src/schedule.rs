@@ -227,7 +227,7 @@ impl<'a> Pass<'a> {
     fn set_aside(&self, job: &Job) -> Vec<Blocker> {
         let still = job.set_aside.iter().filter(|(_, aside)| aside.until > self.now);
         let blocker = |(worker, aside): (&WorkerId, &SetAside)| Blocker::SetAside {
-            worker: worker.clone(),
+            worker: self.state.worker_name(worker),
             until: aside.until,
             reason: aside.reason.clone(),
         };

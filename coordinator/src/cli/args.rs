@@ -52,11 +52,11 @@ pub enum Command {
     List(list::ListFlags),
     /// Show everything known about a job
     Describe(describe::DescribeFlags),
-    /// Ask a job to end
+    /// Ask jobs to end
     Cancel(cancel::CancelFlags),
-    /// Remove a finished job from the list; its id stays taken
+    /// Remove finished jobs from the list; their ids stay taken
     Delete(delete::DeleteFlags),
-    /// Wait until a job has ended and exit by how it ended
+    /// Wait until jobs have ended and exit by how they ended
     Wait(wait::WaitFlags),
     /// Follow the progress of a job
     Watch(watch::WatchFlags),

@@ -10,6 +10,7 @@ use super::answerer::Answerer;
 use super::checkpoints::is_place;
 use super::client::Client;
 use super::exit::{Exit, Problem};
+use super::greeting::greet;
 use super::names;
 use super::printer::{Output, Printer};
 use super::session::Session;
@@ -41,12 +42,12 @@ enum Partner<'a> {
 }
 
 pub async fn run(flags: ChatFlags, session: &mut Session) -> Result<Exit, Problem> {
+    let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let Session { client, printer, .. } = session;
-    let (mut partner, greeting) = Partner::open(&flags, client).await?;
+    let (mut partner, greeting) = Partner::open(&flags, client, printer, interactive).await?;
     say_notes(printer, &greeting.notes);
     // A dialogue blocks on its own thread: standard input cannot be read without one.
     let mut lines = stdin_lines();
-    let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let mut step = greeting.step;
     loop {
         if interactive {
@@ -75,35 +76,35 @@ pub async fn run(flags: ChatFlags, session: &mut Session) -> Result<Exit, Proble
 }
 
 impl<'a> Partner<'a> {
-    async fn open(flags: &ChatFlags, client: &'a mut Client) -> Result<(Self, Answer), Problem> {
+    /// `patient`: a job that has no checkpoint yet is waited for.
+    async fn open(
+        flags: &ChatFlags,
+        client: &'a mut Client,
+        printer: &Printer,
+        patient: bool,
+    ) -> Result<(Self, Answer), Problem> {
         if is_place(&flags.place) {
             let (answerer, greeting) = Answerer::start(&flags.place, flags.at).await?;
             return Ok((Self::Checkpoint(Box::new(answerer)), greeting));
         }
-        let job = names::job(&flags.place).map_err(|problem| {
-            problem.hint(format!("a path begins with `.` or `/`: `./{}`; a URL holds `://`", flags.place))
-        })?;
-        let greeting = ask_job(client, &job, flags.at, String::new(), true).await?;
+        let job = names::job_or_place(&flags.place)?;
+        let greeting = greet(client, printer, &job, flags.at, patient)
+            .await
+            .map_err(|problem| names::folder_hint(problem, &flags.place))?;
         Ok((Self::Job { client, job, at: flags.at }, greeting))
     }
 
     async fn ask(&mut self, prompt: &str) -> Result<Answer, Problem> {
         match self {
-            Self::Job { client, job, at } => ask_job(client, job, *at, prompt.to_owned(), false).await,
+            Self::Job { client, job, at } => ask_job(client, job, *at, prompt.to_owned()).await,
             Self::Checkpoint(answerer) => answerer.ask(prompt).await,
         }
     }
 }
 
-/// One question to a job. A `probe` only tells which step would answer.
-pub async fn ask_job(
-    client: &mut Client,
-    job: &str,
-    at: Option<u64>,
-    prompt: String,
-    probe: bool,
-) -> Result<Answer, Problem> {
-    let request = v1::AskJobRequest { job: job.to_owned(), at_step: at, prompt, probe };
+/// One question to a job.
+pub async fn ask_job(client: &mut Client, job: &str, at: Option<u64>, prompt: String) -> Result<Answer, Problem> {
+    let request = v1::AskJobRequest { job: job.to_owned(), at_step: at, prompt, probe: false };
     let answer = client.ask(request).await.map_err(|error| Problem::from(error).context("cannot chat with job"))?;
     Ok(Answer { step: answer.step, text: answer.text, notes: answer.notes })
 }

@@ -6,7 +6,6 @@ use clap::{Args, Subcommand};
 use coord_proto::v1;
 
 use super::exit::Problem;
-use super::printer::Output;
 use super::session::Session;
 use super::{names, worker_binary};
 
@@ -31,9 +30,9 @@ struct Place {
     /// A job, or the URL or path of a job directory or train directory
     #[arg(value_name = "JOB|URL")]
     place: String,
-    /// Passed on as they are
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    rest: Vec<OsString>,
+    /// Only this step
+    #[arg(long, value_name = "STEP")]
+    at: Option<u64>,
 }
 
 pub async fn run(flags: CheckpointsFlags, session: &mut Session) -> Result<Problem, Problem> {
@@ -43,13 +42,12 @@ pub async fn run(flags: CheckpointsFlags, session: &mut Session) -> Result<Probl
         CheckpointsCommand::Digest(place) => ("digest", place),
     };
     let url = train_place(&place.place, session).await?;
-    let output = match session.printer.output() {
-        Output::Table => "table",
-        Output::Json => "json",
-        Output::Quiet => "quiet",
-    };
-    let arguments = ["checkpoints", action, &url, "--output", output].map(OsString::from);
-    Ok(worker_binary::become_worker(arguments.into_iter().chain(place.rest)))
+    let mut arguments: Vec<OsString> =
+        ["checkpoints", action, &url, "--output", session.printer.output().name()].map(OsString::from).to_vec();
+    if let Some(step) = place.at {
+        arguments.extend(["--at".into(), step.to_string().into()]);
+    }
+    Ok(worker_binary::become_worker(arguments))
 }
 
 /// Where the checkpoints lie: a URL or path as it is, a job's by asking the coordinator.
@@ -57,9 +55,9 @@ async fn train_place(place: &str, session: &mut Session) -> Result<String, Probl
     if is_place(place) {
         return Ok(place.to_owned());
     }
-    let name = names::job(place)
-        .map_err(|problem| problem.hint(format!("a path begins with `.` or `/`: `./{place}`; a URL holds `://`")))?;
-    let job = session.client.describe(&name).await.map_err(|error| session.problem("find checkpoints", error))?;
+    let name = names::job_or_place(place)?;
+    let job = session.client.describe(&name).await;
+    let job = job.map_err(|error| names::folder_hint(session.problem("find checkpoints", error), place))?;
     Ok(train_url(&job))
 }
 

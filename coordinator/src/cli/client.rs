@@ -12,6 +12,7 @@ use tonic::{Response, Status, Streaming};
 
 use super::address::Address;
 use super::call_error::{CallError, judge};
+use super::outage::Outage;
 
 /// Largest answer that is accepted; the coordinator pages long before.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -49,6 +50,7 @@ pub struct Client {
     /// Asked first: the one that answered last.
     preferred: Address,
     channels: HashMap<Address, Channel>,
+    outage: Outage,
 }
 
 fn jobs(channel: Channel) -> JobServiceClient<Channel> {
@@ -63,7 +65,12 @@ impl Client {
     /// Connects to nothing yet. `addresses` must not be empty.
     pub fn new(addresses: Vec<Address>) -> Self {
         let preferred = addresses.first().expect("the address list was checked when it was parsed").clone();
-        Self { addresses, preferred, channels: HashMap::new() }
+        Self { addresses, preferred, channels: HashMap::new(), outage: Outage::default() }
+    }
+
+    /// Who is told when no coordinator answers for some seconds, and when one answers again.
+    pub fn tell_of_outages(&mut self, tell: impl Fn(&str) + 'static) {
+        self.outage.tell_through(tell);
     }
 
     pub async fn submit(&mut self, request: v1::SubmitJobRequest) -> Result<v1::SubmitJobResponse, CallError> {
@@ -157,14 +164,21 @@ impl Client {
             let channel = self.channel(&address);
             let try_ends = deadline.min(Instant::now() + patience.one_try);
             let status = match tokio::time::timeout_at(try_ends, once(channel)).await {
-                Ok(Ok(response)) => return (Ok(response.into_inner()), maybe_done),
+                Ok(Ok(response)) => {
+                    self.outage.over();
+                    return (Ok(response.into_inner()), maybe_done);
+                }
                 Ok(Err(status)) => status,
                 Err(_) => Status::deadline_exceeded(format!("{address} does not answer")),
             };
             let setback = match judge(&status) {
                 Ok(setback) => setback,
-                Err(refusal) => return (Err(refusal), maybe_done),
+                Err(refusal) => {
+                    self.outage.over();
+                    return (Err(refusal), maybe_done);
+                }
             };
+            self.outage.goes_on(&setback.said, Instant::now());
             maybe_done |= setback.maybe_done;
             // The next try opens a new connection: this one may be the reason.
             self.channels.remove(&address);

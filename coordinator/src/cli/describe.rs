@@ -20,23 +20,23 @@ pub async fn run(flags: DescribeFlags, session: &mut Session) -> Result<Exit, Pr
     match session.printer.output() {
         Output::Json => session.printer.json(&shapes::job(&job))?,
         Output::Quiet => session.printer.line(shapes::phase_name(job.phase()))?,
-        Output::Table => session.printer.bytes(page(&job, session).as_bytes())?,
+        Output::Table => session.printer.bytes(page(&job).as_bytes())?,
     }
     Ok(Exit::Done)
 }
 
-fn page(job: &v1::Job, session: &Session) -> String {
-    let mut page = head(job, session).render();
+fn page(job: &v1::Job) -> String {
+    let mut page = head(job).render();
     page.push_str(&describe_tables::replicas(job));
-    page.push_str(&describe_tables::interruptions(job, &session.zone));
-    page.push_str(&describe_tables::checkpoints(job, &session.zone));
+    page.push_str(&describe_tables::interruptions(job));
+    page.push_str(&describe_tables::checkpoints(job));
     if let Some(failed) = &job.failure {
         page.push_str(&failure(failed));
     }
     page
 }
 
-fn head(job: &v1::Job, session: &Session) -> Table {
+fn head(job: &v1::Job) -> Table {
     let spec = job.spec.clone().unwrap_or_default();
     let mut table = Table::plain();
     let mut row = |name: &str, value: String| {
@@ -57,9 +57,9 @@ fn head(job: &v1::Job, session: &Session) -> Table {
     if job.queue_position > 0 {
         row("Place in queue", job.queue_position.to_string());
     }
-    row("Created", text::time(job.created_millis, &session.zone));
-    row("Started", text::time(job.started_millis, &session.zone));
-    row("Ended", text::time(job.ended_millis, &session.zone));
+    row("Created", text::stamp(job.created_millis));
+    row("Started", text::stamp(job.started_millis));
+    row("Ended", text::stamp(job.ended_millis));
     row("Trainer", spec.trainer.clone());
     row("Program flags", text::shell_words(&spec.args));
     row("Workers", list::workers(job));

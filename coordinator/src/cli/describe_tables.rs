@@ -1,14 +1,12 @@
 //! The tables of `coord describe`: replicas, interruptions, checkpoints.
 
 use coord_proto::v1;
-use jiff::tz::TimeZone;
 
 use super::printer::Table;
 use super::text;
 
 /// Rows of the checkpoint table; older ones are counted.
 const CHECKPOINTS_SHOWN: usize = 5;
-const DIGEST_SHOWN: usize = 16;
 
 pub fn replicas(job: &v1::Job) -> String {
     if job.replicas.is_empty() {
@@ -34,14 +32,14 @@ pub fn replicas(job: &v1::Job) -> String {
     format!("Replicas:\n{}", table.render())
 }
 
-pub fn interruptions(job: &v1::Job, zone: &TimeZone) -> String {
+pub fn interruptions(job: &v1::Job) -> String {
     if job.interruptions.is_empty() {
         return String::new();
     }
     let mut table = Table::new(&["TIME", "GENERATION", "PAUSE", "STEP BEFORE", "STEP AFTER", "REASON"]).indented(2);
     for interruption in &job.interruptions {
         table.row([
-            text::time(interruption.at_millis, zone),
+            text::stamp(interruption.at_millis),
             interruption.generation.to_string(),
             if interruption.over { text::duration(interruption.pause_millis) } else { "lasts".to_owned() },
             interruption.step_before.to_string(),
@@ -53,7 +51,7 @@ pub fn interruptions(job: &v1::Job, zone: &TimeZone) -> String {
 }
 
 /// The newest first.
-pub fn checkpoints(job: &v1::Job, zone: &TimeZone) -> String {
+pub fn checkpoints(job: &v1::Job) -> String {
     if job.checkpoints.is_empty() {
         return String::new();
     }
@@ -64,8 +62,8 @@ pub fn checkpoints(job: &v1::Job, zone: &TimeZone) -> String {
         table.row([
             checkpoint.step.to_string(),
             checkpoint.generation.to_string(),
-            text::time(checkpoint.at_millis, zone),
-            checkpoint.state_digest.chars().take(DIGEST_SHOWN).collect(),
+            text::stamp(checkpoint.at_millis),
+            text::short_digest(&checkpoint.state_digest),
         ]);
     }
     let older = newest_first.len().saturating_sub(CHECKPOINTS_SHOWN);
@@ -109,7 +107,7 @@ mod tests {
         let over =
             v1::Interruption { over: true, pause_millis: 340, step_before: 9, step_after: 10, ..lasting.clone() };
         let job = v1::Job { interruptions: vec![over, lasting], ..v1::Job::default() };
-        let text = interruptions(&job, &TimeZone::UTC);
+        let text = interruptions(&job);
         assert!(text.contains("340 ms  9            10          worker a lost"), "{text}");
         assert!(text.contains("lasts   0            -           worker a lost"), "{text}");
     }

@@ -24,6 +24,20 @@ impl Exit {
         self as u8
     }
 
+    /// The one that a command for several jobs ends with: what nobody asked for weighs more than what somebody did.
+    pub fn worse(self, other: Self) -> Self {
+        let weight = |exit: Self| match exit {
+            Self::Done => 0,
+            Self::Cancelled => 1,
+            Self::TimeLimit => 2,
+            Self::Failed => 3,
+            Self::NotFound => 4,
+            Self::Usage => 5,
+            Self::Interrupted => 6,
+        };
+        if weight(other) > weight(self) { other } else { self }
+    }
+
     /// The status that tells how a job ended; nothing while it has not.
     pub fn of_job(phase: v1::Phase, ended_by: &str) -> Option<Self> {
         let by_time_limit = ended_by == "time_limit";
@@ -115,8 +129,8 @@ impl From<coord_io::storage::StorageError> for Problem {
     fn from(error: coord_io::storage::StorageError) -> Self {
         use coord_io::storage::StorageError;
         let exit = match &error {
-            StorageError::InvalidUrl { .. } | StorageError::NotAFile { .. } => Exit::Usage,
-            StorageError::NotFound { .. } => Exit::NotFound,
+            StorageError::InvalidUrl { .. } => Exit::Usage,
+            StorageError::NotFound { .. } | StorageError::NotAFile { .. } => Exit::NotFound,
             StorageError::Denied { .. } | StorageError::Unauthenticated { .. } | StorageError::Other { .. } => {
                 Exit::Failed
             }
@@ -146,6 +160,14 @@ mod tests {
         for (phase, ended_by, expected) in table {
             assert_eq!(Exit::of_job(phase, ended_by).map(Exit::code), expected, "{phase:?} by {ended_by:?}");
         }
+    }
+
+    #[test]
+    fn of_several_ends_the_worst_counts() {
+        assert_eq!(Exit::Done.worse(Exit::Cancelled), Exit::Cancelled);
+        assert_eq!(Exit::Failed.worse(Exit::Cancelled), Exit::Failed);
+        assert_eq!(Exit::NotFound.worse(Exit::Failed), Exit::NotFound);
+        assert_eq!(Exit::Done.worse(Exit::Done), Exit::Done);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::each_job;
+
 /// Completes when the process is asked to end: Ctrl-C, SIGTERM, or a terminal that was closed. Signals are caught from
 /// the call on, not from the first poll; those that cannot be caught end the process in their default way.
 pub fn requested() -> impl Future<Output = ()> {
@@ -17,6 +19,8 @@ pub fn requested() -> impl Future<Output = ()> {
 }
 
 /// The remark that is printed then.
-pub fn goes_on(job: &str, command: &str) -> String {
-    format!("\nJob [{job}] goes on. Come back with `{command}`, or end it with `coord cancel {job}`.")
+pub fn goes_on(jobs: &[String], command: &str) -> String {
+    let (named, all) = (each_job::named("Job", jobs), jobs.join(" "));
+    let (goes, them) = if jobs.len() == 1 { ("goes", "it") } else { ("go", "them") };
+    format!("\n{named} {goes} on. Come back with `{command}`, or end {them} with `coord cancel {all}`.")
 }

@@ -14,11 +14,14 @@ use super::{names, shapes, text};
 /// The coordinator gives no more jobs than this in one answer.
 const PAGE_SIZE_MAX: u32 = 100;
 
+/// Rows of a table that nobody asked to be longer.
+const TABLE_LIMIT: usize = 100;
+
 #[derive(Debug, Args)]
 pub struct ListFlags {
-    /// Show at most this many jobs; 0 shows all
-    #[arg(long, default_value_t = 100, value_name = "N")]
-    pub limit: u32,
+    /// Show at most this many jobs, 0 for all; without it, 100 in a table and all in JSON or quietly
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u32>,
     /// Only jobs in these states
     #[arg(long, value_delimiter = ',', value_parser = state, value_name = "STATE,...")]
     pub state: Vec<Phase>,
@@ -32,7 +35,13 @@ fn state(text: &str) -> Result<Phase, String> {
 }
 
 pub async fn run(flags: ListFlags, session: &mut Session) -> Result<Exit, Problem> {
-    let limit = if flags.limit == 0 { usize::MAX } else { flags.limit as usize };
+    let limit = match flags.limit {
+        Some(0) => usize::MAX,
+        Some(limit) => limit as usize,
+        // A person looks at the newest; a program must not miss one.
+        None if session.printer.output() == Output::Table => TABLE_LIMIT,
+        None => usize::MAX,
+    };
     let mut request = v1::ListJobsRequest {
         phases: flags.state.iter().map(|&state| phase_to_wire(state).into()).collect(),
         labels: names::labels(&flags.labels)?,
@@ -61,7 +70,7 @@ pub async fn run(flags: ListFlags, session: &mut Session) -> Result<Exit, Proble
 
 fn print(jobs: &[v1::Job], session: &Session) -> Result<(), Problem> {
     match session.printer.output() {
-        Output::Json => session.printer.json(&Value::Array(jobs.iter().map(shapes::job).collect())),
+        Output::Json => session.printer.json(&Value::Array(jobs.iter().map(shapes::listed_job).collect())),
         Output::Quiet => jobs.iter().try_for_each(|job| session.printer.line(name(job))),
         Output::Table if jobs.is_empty() => {
             session.printer.talk("No jobs.");
@@ -70,7 +79,7 @@ fn print(jobs: &[v1::Job], session: &Session) -> Result<(), Problem> {
         Output::Table => {
             let mut table = Table::new(&["JOB", "STATE", "WORKERS", "STEP", "CREATED"]);
             for job in jobs {
-                let created = text::time(job.created_millis, &session.zone);
+                let created = text::stamp(job.created_millis);
                 table.row([name(job), shapes::phase_name(job.phase()), &workers(job), &step(job), &created]);
             }
             session.printer.table(&table)

@@ -17,6 +17,7 @@ pub struct LocalFlags {
 #[derive(Debug, Subcommand)]
 enum LocalCommand {
     /// Train on this machine; exits as the trainer does
+    #[command(after_help = "`coord local train -- --help` lists the flags of the trainer.")]
     Train(TrainFlags),
 }
 
@@ -31,12 +32,15 @@ struct TrainFlags {
     /// Fixed parts of each global batch: the weights depend on it, and it bounds the workers
     #[arg(long, default_value_t = MICRO_BATCHES_DEFAULT, value_name = "V")]
     micro_batches: u32,
-    /// Where checkpoints and results go: a directory or a URL
+    /// Where checkpoints and results go: a directory or a URL; without it, ./coord-run
     #[arg(long, value_name = "DIR|URL")]
     job_dir: Option<OsString>,
     /// Threads of each replica; without it, an equal share of the machine
     #[arg(long, value_name = "N")]
     cpus: Option<u32>,
+    /// Start anew even where checkpoints of another training lie
+    #[arg(long)]
+    fresh: bool,
     /// Arguments of the trainer
     #[arg(last = true, value_name = "PROGRAM_FLAGS")]
     arguments: Vec<OsString>,
@@ -58,6 +62,9 @@ fn arguments(flags: TrainFlags) -> Vec<OsString> {
     if let Some(cpus) = flags.cpus {
         arguments.extend(["--cpus".into(), cpus.to_string().into()]);
     }
+    if flags.fresh {
+        arguments.push("--fresh".into());
+    }
     arguments.push("--".into());
     arguments.extend(flags.arguments);
     arguments
@@ -78,9 +85,10 @@ mod tests {
             micro_batches: 8,
             job_dir: Some("./out".into()),
             cpus: None,
+            fresh: true,
             arguments: vec!["--steps".into(), "".into(), odd.clone()],
         };
-        let plain = "local --trainer translate --workers 2 --micro-batches 8 --job-dir ./out -- --steps";
+        let plain = "local --trainer translate --workers 2 --micro-batches 8 --job-dir ./out --fresh -- --steps";
         let mut expected: Vec<OsString> = plain.split(' ').map(OsString::from).collect();
         expected.extend([OsString::new(), odd]);
         assert_eq!(arguments(flags), expected);

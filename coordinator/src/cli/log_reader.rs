@@ -79,12 +79,16 @@ impl LogReader {
                 },
                 Err(error) => error,
             };
+            let is_first = fruitless_since.is_none();
             let since = *fruitless_since.get_or_insert_with(Instant::now);
             let limit = if self.follow { FRUITLESS_FOLLOW_MAX } else { FRUITLESS_MAX };
             if !broken.retryable() || since.elapsed() >= limit {
                 return Err(self.problem(broken));
             }
-            remark(&format!("{broken}; trying again"));
+            // Calls without an answer are said where they are made. A stream that opens and breaks is said once.
+            if is_first && matches!(broken, CallError::Broken { .. }) {
+                remark(&format!("{broken}; trying again"));
+            }
             tokio::time::sleep(PAUSE).await;
         }
     }

@@ -39,7 +39,7 @@ pub async fn follow(job: &str, task: String, session: &mut Session) -> Result<Ex
     let end = tokio::select! {
         end = print(LogReader::new(job, task, true), session) => end?,
         () = interrupt::requested() => {
-            printer.talk(&interrupt::goes_on(job, &format!("coord logs {job} -f")));
+            printer.talk(&interrupt::goes_on(&[job.to_owned()], &format!("coord logs {job} -f")));
             return Ok(Exit::Interrupted);
         }
     };

@@ -14,7 +14,9 @@ mod delete;
 mod demo;
 mod describe;
 mod describe_tables;
+mod each_job;
 mod exit;
+mod greeting;
 mod interrupt;
 mod list;
 mod local;
@@ -22,12 +24,15 @@ mod log_reader;
 mod logs;
 mod members;
 mod names;
+mod outage;
 mod paths;
 mod printer;
+mod program_check;
 mod serve;
 mod session;
 pub mod shapes;
 mod storage;
+mod storage_list;
 mod submit;
 mod text;
 mod usage;
@@ -72,7 +77,7 @@ fn run(flags: Flags) -> Result<Exit, Problem> {
     let common = flags.common;
     match flags.command {
         Command::Local(flags) => Err(local::run(flags)),
-        Command::Data(flags) => Err(data::run(flags)),
+        Command::Data(flags) => Err(data::run(flags, common.output)),
         Command::Serve(flags) => serve::run(flags),
         Command::Demo(flags) => block_on(demo::run(flags, &Printer::new(common.output))),
         Command::Storage(flags) => block_on(storage::run(flags, &Printer::new(common.output))),

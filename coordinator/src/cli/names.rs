@@ -1,6 +1,7 @@
 //! Names that are checked before anything is sent: job ids, labels, replicas.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use coord_common::rank::{Rank, rank_of_name};
 use coord_common::{Coded, JobId, replica_name};
@@ -10,6 +11,21 @@ use super::exit::{Exit, Problem};
 /// A job id, or the rule with a corrected id.
 pub fn job(text: &str) -> Result<String, Problem> {
     JobId::parse(text).map(|id| id.to_string()).map_err(|error| coded(&error))
+}
+
+/// A job id where a path or URL would do as well.
+pub fn job_or_place(text: &str) -> Result<String, Problem> {
+    job(text).map_err(|problem| problem.hint(format!("a path begins with `.` or `/`: `./{text}`; a URL holds `://`")))
+}
+
+/// What went wrong with a word that was taken for a job, though a folder of that name lies here.
+pub fn folder_hint(problem: Problem, text: &str) -> Problem {
+    let may_mean_the_folder = matches!(problem.exit(), Exit::NotFound | Exit::Usage) && Path::new(text).is_dir();
+    if may_mean_the_folder {
+        problem.hint(format!("`{text}` was taken for a job; for the folder write `./{text}`"))
+    } else {
+        problem
+    }
 }
 
 /// A refusal of the domain types, said before anything was sent: bad usage.

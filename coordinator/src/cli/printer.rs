@@ -18,6 +18,17 @@ pub enum Output {
     Quiet,
 }
 
+impl Output {
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Json => "json",
+            Self::Quiet => "quiet",
+        }
+    }
+}
+
 /// Writes to the two standard streams.
 #[derive(Debug, Clone, Copy)]
 pub struct Printer {

@@ -17,7 +17,10 @@ pub struct Session {
 impl Session {
     pub fn open(flags: &CommonFlags) -> Result<Self, Problem> {
         let addresses = flags.addresses().map_err(|error| Problem::usage(format!("bad `--address`: {error}")))?;
-        Ok(Self { client: Client::new(addresses), printer: Printer::new(flags.output), zone: TimeZone::system() })
+        let printer = Printer::new(flags.output);
+        let mut client = Client::new(addresses);
+        client.tell_of_outages(move |text| printer.talk(text));
+        Ok(Self { client, printer, zone: TimeZone::system() })
     }
 
     /// The problem of a failed call: `cannot list jobs: ...`.

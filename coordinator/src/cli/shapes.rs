@@ -38,6 +38,17 @@ pub fn job(job: &v1::Job) -> Value {
     })
 }
 
+/// A job of a list, without the fields that a list does not carry: empty ones would look like an answer.
+pub fn listed_job(listed: &v1::Job) -> Value {
+    let mut value = job(listed);
+    for (parent, field) in [("", "checkpoints"), ("/spec", "args"), ("/failure", "tail")] {
+        if let Some(Value::Object(fields)) = value.pointer_mut(parent) {
+            fields.remove(field);
+        }
+    }
+    value
+}
+
 pub fn spec(spec: &v1::JobSpec) -> Value {
     json!({
         "trainer": spec.trainer,
@@ -172,7 +183,7 @@ pub fn log_line(line: &v1::LogLine) -> Value {
 }
 
 /// RFC 3339 in UTC; null for 0, which stands for "not yet".
-fn time(millis: u64) -> Option<String> {
+pub fn time(millis: u64) -> Option<String> {
     let millis = i64::try_from(millis).ok().filter(|&millis| millis > 0)?;
     Some(Timestamp::from_millisecond(millis).ok()?.to_string())
 }
@@ -206,6 +217,17 @@ mod tests {
         for unknown in ["started", "ended", "ended_by", "progress", "failure"] {
             assert_eq!(value[unknown], Value::Null, "{unknown}");
         }
+    }
+
+    #[test]
+    fn a_listed_job_has_no_field_that_a_list_does_not_carry() {
+        let value = listed_job(&v1::Job {
+            spec: Some(v1::JobSpec::default()),
+            failure: Some(v1::Failure::default()),
+            ..v1::Job::default()
+        });
+        assert_eq!(value.pointer("/checkpoints").or(value.pointer("/spec/args")), None);
+        assert_eq!((value.pointer("/failure/tail"), value.pointer("/failure/text")), (None, Some(&json!(""))));
     }
 
     #[test]

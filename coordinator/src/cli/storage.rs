@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use coord_io::storage::{Entry, Storage, StorageUrl, open_object};
-use jiff::tz::TimeZone;
+use coord_io::storage::{Storage, StorageUrl, open_object};
 use serde_json::json;
 
 use super::exit::{Exit, Problem};
-use super::printer::{Output, Printer, Table};
-use super::text;
+use super::printer::{Output, Printer};
+use super::storage_list;
 
 #[derive(Debug, Args)]
 pub struct StorageFlags {
@@ -19,10 +18,13 @@ pub struct StorageFlags {
 
 #[derive(Debug, Subcommand)]
 enum StorageCommand {
-    /// List the objects below URLs or paths
+    /// List what lies at URLs or paths, one level deep; folders end with a slash
     Ls {
         #[arg(required = true, value_name = "URL")]
         urls: Vec<String>,
+        /// List all objects below, at any depth
+        #[arg(long, short)]
+        recursive: bool,
     },
     /// Copy objects, or everything below a folder with `--recursive`; the last place is the target
     Cp {
@@ -52,53 +54,11 @@ enum StorageCommand {
 
 pub async fn run(flags: StorageFlags, printer: &Printer) -> Result<Exit, Problem> {
     match flags.command {
-        StorageCommand::Ls { urls } => ls(&urls, printer).await,
+        StorageCommand::Ls { urls, recursive } => storage_list::run(&urls, recursive, printer).await,
         StorageCommand::Cp { urls, recursive } => cp(&urls, recursive, printer).await,
         StorageCommand::Cat { urls } => cat(&urls, printer).await,
         StorageCommand::Rm { urls, recursive, yes } => rm(&urls, recursive, yes, printer).await,
     }
-}
-
-async fn ls(urls: &[String], printer: &Printer) -> Result<Exit, Problem> {
-    let zone = TimeZone::system();
-    let mut rows: Vec<(String, Entry)> = Vec::new();
-    for url in urls {
-        let folder = Storage::open(url)?;
-        let mut entries = folder.list("").await?;
-        if entries.is_empty() {
-            entries.extend(object_itself(url).await?);
-        }
-        if entries.is_empty() {
-            return Err(Problem::new(Exit::NotFound, format!("nothing lies at {}", folder.url())));
-        }
-        rows.extend(entries.into_iter().map(|entry| (folder.url_of(&entry.path), entry)));
-    }
-    match printer.output() {
-        Output::Json => {
-            let value = |(url, entry): &(String, Entry)| json!({ "url": url, "bytes": entry.bytes });
-            printer.json(&rows.iter().map(value).collect())?;
-        }
-        Output::Quiet => rows.iter().try_for_each(|(url, _)| printer.line(url))?,
-        Output::Table => {
-            let mut table = Table::new(&["SIZE", "MODIFIED", "URL"]);
-            for (url, entry) in &rows {
-                let modified = u64::try_from(entry.modified_millis).unwrap_or(0);
-                table.row([text::bytes(entry.bytes), text::time(modified, &zone), url.clone()]);
-            }
-            printer.table(&table)?;
-        }
-    }
-    Ok(Exit::Done)
-}
-
-/// The entry of a URL that names an object and no folder.
-async fn object_itself(url: &str) -> Result<Option<Entry>, Problem> {
-    let Ok((folder, name)) = open_object(url) else { return Ok(None) };
-    if folder.size(&name).await?.is_none() {
-        return Ok(None);
-    }
-    let listed = folder.list("").await?;
-    Ok(listed.into_iter().find(|entry| entry.path == name).map(|entry| Entry { path: String::new(), ..entry }))
 }
 
 async fn cat(urls: &[String], printer: &Printer) -> Result<Exit, Problem> {
@@ -121,7 +81,7 @@ async fn cp(urls: &[String], recursive: bool, printer: &Printer) -> Result<Exit,
         let bytes = folder.get(&name).await?;
         let (to, to_name) = if into_folder { (Storage::open(target)?, name.clone()) } else { open_object(target)? };
         to.put(&to_name, bytes).await?;
-        printer.talk(&format!("{} -> {}", folder.url_of(&name), to.url_of(&to_name)));
+        copied(&folder.url_of(&name), &to.url_of(&to_name), printer)?;
     }
     Ok(Exit::Done)
 }
@@ -135,7 +95,16 @@ async fn copy_below(source: &str, target: &str, printer: &Printer) -> Result<(),
     }
     for entry in &entries {
         to.put(&entry.path, from.get(&entry.path).await?).await?;
-        printer.talk(&format!("{} -> {}", from.url_of(&entry.path), to.url_of(&entry.path)));
+        copied(&from.url_of(&entry.path), &to.url_of(&entry.path), printer)?;
+    }
+    Ok(())
+}
+
+fn copied(from: &str, to: &str, printer: &Printer) -> Result<(), Problem> {
+    match printer.output() {
+        Output::Table => printer.talk(&format!("{from} -> {to}")),
+        Output::Json => printer.json_line(&json!({ "from": from, "to": to }))?,
+        Output::Quiet => printer.line(to)?,
     }
     Ok(())
 }
@@ -149,6 +118,7 @@ async fn rm(urls: &[String], recursive: bool, yes: bool, printer: &Printer) -> R
             }
             folder.delete(&name).await?;
             printer.talk(&format!("removed {}", folder.url_of(&name)));
+            removed(&folder.url_of(&name), printer)?;
             continue;
         }
         let folder = Storage::open(url)?;
@@ -160,10 +130,20 @@ async fn rm(urls: &[String], recursive: bool, yes: bool, printer: &Printer) -> R
         }
         for entry in &entries {
             folder.delete(&entry.path).await?;
+            removed(&folder.url_of(&entry.path), printer)?;
         }
         printer.talk(&format!("removed {} objects below {}", entries.len(), folder.url()));
     }
     Ok(Exit::Done)
+}
+
+/// For programs; people are told in a sentence.
+fn removed(url: &str, printer: &Printer) -> Result<(), Problem> {
+    match printer.output() {
+        Output::Table => Ok(()),
+        Output::Json => printer.json_line(&json!({ "removed": url })),
+        Output::Quiet => printer.line(url),
+    }
 }
 
 async fn not_an_object(url: &str, object: &str) -> Result<Problem, Problem> {

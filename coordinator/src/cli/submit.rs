@@ -16,7 +16,7 @@ use super::exit::{Exit, Problem};
 use super::paths::{self, Resolved};
 use super::printer::Output;
 use super::session::Session;
-use super::{logs, names, shapes, text};
+use super::{logs, names, program_check, shapes, text};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Everything after `--` reaches the program byte for byte:\n  \
@@ -121,6 +121,7 @@ impl Settings {
 pub async fn run(flags: SubmitFlags, session: &mut Session) -> Result<Exit, Problem> {
     let stream_logs = flags.stream_logs;
     let settings = Settings::check(flags, session).map_err(|problem| problem.context("cannot submit job"))?;
+    program_check::check(&settings.spec).await.map_err(|problem| problem.context("cannot submit job"))?;
     for warning in &settings.warnings {
         session.printer.talk(&format!("warning: {warning}"));
     }

@@ -6,7 +6,37 @@ use jiff::tz::TimeZone;
 /// Form of the log columns: local time with its offset.
 const WITH_OFFSET: &str = "%Y-%m-%d %H:%M:%S %z";
 
-/// Local time with offset, to the second. An empty string for 0, which stands for "not yet".
+/// Form of all tables: RFC 3339 in UTC, to the second.
+const IN_TABLES: &str = "%Y-%m-%dT%H:%M:%SZ";
+/// Hex digits of a digest in tables; JSON and `coord checkpoints digest` have all of them.
+const DIGEST_SHOWN: usize = 12;
+
+/// A time in a table. An empty string for 0, which stands for "not yet".
+pub fn stamp(millis: u64) -> String {
+    if millis == 0 {
+        return String::new();
+    }
+    match i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok()) {
+        Some(timestamp) => timestamp.strftime(IN_TABLES).to_string(),
+        None => format!("{millis} ms"),
+    }
+}
+
+/// The same with the time since then: `2026-12-24T20:33:32Z (3 min 20 s ago)`. A clock ahead of ours counts as ours.
+pub fn stamp_and_age(millis: u64, now: Timestamp) -> String {
+    let now = u64::try_from(now.as_millisecond()).unwrap_or(0);
+    match stamp(millis) {
+        stamp if stamp.is_empty() => stamp,
+        stamp => format!("{stamp} ({} ago)", duration(now.saturating_sub(millis))),
+    }
+}
+
+/// A digest as tables show it.
+pub fn short_digest(digest: &str) -> String {
+    digest.chars().take(DIGEST_SHOWN).collect()
+}
+
+/// Local time with offset, to the second, as logs have it. An empty string for 0, which stands for "not yet".
 pub fn time(millis: u64, zone: &TimeZone) -> String {
     if millis == 0 {
         return String::new();
@@ -98,6 +128,16 @@ mod tests {
         let zone = TimeZone::fixed(jiff::tz::offset(-8));
         assert_eq!(time(1_482_641_364_000, &zone), "2016-12-24 20:49:24 -0800");
         assert_eq!(time(0, &zone), "");
+    }
+
+    #[test]
+    fn tables_show_times_in_utc_and_how_long_ago_they_were() {
+        assert_eq!(stamp(1_482_641_364_999), "2016-12-25T04:49:24Z");
+        assert_eq!(stamp(0), "");
+        let at = |seconds| Timestamp::from_second(seconds).expect("a valid time");
+        assert_eq!(stamp_and_age(1_482_641_364_000, at(1_482_641_376)), "2016-12-25T04:49:24Z (12 s ago)");
+        assert_eq!(stamp_and_age(1_482_641_364_000, at(1_482_641_300)), "2016-12-25T04:49:24Z (0 ms ago)");
+        assert_eq!(stamp_and_age(0, at(12)), "");
     }
 
     #[test]

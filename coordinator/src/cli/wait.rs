@@ -1,4 +1,4 @@
-//! `coord wait`: blocks until a job has ended and exits by how it ended.
+//! `coord wait`: blocks until jobs have ended and exits by how they ended.
 
 use std::time::Duration;
 
@@ -7,40 +7,64 @@ use coord_common::Millis;
 use coord_proto::v1;
 
 use super::exit::{Exit, Problem};
-use super::printer::Output;
+use super::printer::{Output, Printer};
 use super::session::Session;
-use super::{interrupt, names, shapes, submit};
+use super::{each_job, interrupt, list, shapes, submit};
 
 #[derive(Debug, Args)]
 pub struct WaitFlags {
-    /// Job to wait for
-    pub job: String,
+    /// Jobs to wait for; the exit status is that of the one that ended worst
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<String>,
     /// Give up after this time with exit status 4: seconds, or a number with s, m, h or d
     #[arg(long, value_parser = submit::duration, value_name = "TIME")]
     pub timeout: Option<Millis>,
 }
 
 pub async fn run(flags: WaitFlags, session: &mut Session) -> Result<Exit, Problem> {
-    let name = names::job(&flags.job)?;
+    let jobs = each_job::names(&flags.jobs)?;
     let limit = flags.timeout.map_or(Duration::MAX, |limit| Duration::from_millis(limit.0));
-    let ended = tokio::select! {
-        ended = until_end(&name, session) => ended?,
+    let all = jobs.join(" ");
+    let printer = session.printer;
+    tokio::select! {
+        exit = all_ended(&jobs, session) => exit,
         () = interrupt::requested() => {
-            session.printer.talk(&interrupt::goes_on(&name, &format!("coord wait {name}")));
-            return Ok(Exit::Interrupted);
+            printer.talk(&interrupt::goes_on(&jobs, &format!("coord wait {all}")));
+            Ok(Exit::Interrupted)
         }
         () = tokio::time::sleep(limit) => {
-            return Err(Problem::new(Exit::TimeLimit, format!("job {name} has not ended within the time limit"))
-                .hint(format!("the job goes on: `coord describe {name}` shows how far it is")));
+            let what = if jobs.len() == 1 { format!("job {all} has") } else { format!("the jobs {all} have") };
+            Err(Problem::new(Exit::TimeLimit, format!("{what} not ended within the time limit"))
+                .hint(format!("what runs goes on: `coord describe {}` shows how far it is", jobs[0])))
         }
-    };
-    match session.printer.output() {
-        Output::Json => session.printer.json(&shapes::job(&ended))?,
-        Output::Quiet => {}
-        Output::Table => session.printer.line(shapes::phase_name(ended.phase()))?,
+    }
+}
+
+/// One after the other, in the order given: the last one to end decides when this does, whatever the order.
+async fn all_ended(jobs: &[String], session: &mut Session) -> Result<Exit, Problem> {
+    let mut exit = Exit::Done;
+    for job in jobs {
+        let outcome = match until_end(job, session).await {
+            Ok(ended) => tell(&ended, jobs.len() > 1, &session.printer),
+            Err(problem) => Err(problem),
+        };
+        exit = each_job::add(exit, outcome)?;
+    }
+    Ok(exit)
+}
+
+fn tell(ended: &v1::Job, named: bool, printer: &Printer) -> Result<Exit, Problem> {
+    let (name, state) = (list::name(ended), shapes::phase_name(ended.phase()));
+    match printer.output() {
+        Output::Json => printer.json_line(&shapes::job(ended))?,
+        Output::Quiet | Output::Table if named => printer.line(&format!("{name}  {state}"))?,
+        Output::Quiet | Output::Table => printer.line(state)?,
+    }
+    for reason in &ended.reasons {
+        printer.talk(&reason.text);
     }
     if let Some(failure) = &ended.failure {
-        session.printer.talk(&format!("{}: {}", failure.replica, failure.text));
+        printer.talk(&format!("{}: {}", failure.replica, failure.text));
     }
     Ok(Exit::of_job(ended.phase(), &ended.ended_by).unwrap_or(Exit::Failed))
 }

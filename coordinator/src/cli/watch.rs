@@ -26,7 +26,7 @@ pub async fn run(flags: WatchFlags, session: &mut Session) -> Result<Exit, Probl
     tokio::select! {
         exit = follow(&name, session) => exit,
         () = interrupt::requested() => {
-            printer.talk(&interrupt::goes_on(&name, &format!("coord watch {name}")));
+            printer.talk(&interrupt::goes_on(std::slice::from_ref(&name), &format!("coord watch {name}")));
             Ok(Exit::Interrupted)
         }
     }
@@ -34,6 +34,11 @@ pub async fn run(flags: WatchFlags, session: &mut Session) -> Result<Exit, Probl
 
 async fn follow(name: &str, session: &mut Session) -> Result<Exit, Problem> {
     let mut view = View::new(session.printer);
+    if let Some(bar) = view.bar.clone() {
+        let printer = session.printer;
+        // A line must not be written into the bar.
+        session.client.tell_of_outages(move |text| bar.suspend(|| printer.talk(text)));
+    }
     let mut version = 0;
     loop {
         let answer =
@@ -43,6 +48,9 @@ async fn follow(name: &str, session: &mut Session) -> Result<Exit, Problem> {
         view.show(&job)?;
         if let Some(exit) = Exit::of_job(job.phase(), &job.ended_by) {
             view.finish();
+            if session.printer.output() == Output::Quiet {
+                session.printer.line(shapes::phase_name(job.phase()))?;
+            }
             if let Some(failure) = &job.failure {
                 session.printer.talk(describe::failure(failure).trim_end());
             }

@@ -35,7 +35,7 @@ fn print(job: &str, answer: &v1::ExplainJobResponse, printer: &Printer) -> Resul
         Output::Table => {
             printer.line(&format!("Job [{job}] is {state}."))?;
             for reason in &answer.reasons {
-                printer.line(&format!("  {} ({})", reason.text, reason.code))?;
+                printer.line(&format!("  {}", reason.text))?;
             }
             if let Some(failure) = &answer.failure {
                 printer.bytes(describe::failure(failure).as_bytes())?;

@@ -8,13 +8,18 @@ use std::process::Command;
 use super::exit::Problem;
 
 const NAME: &str = "coord-worker";
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The worker binary beside this one, else in PATH; of this very version.
-pub fn find() -> Result<PathBuf, Problem> {
+/// The worker binary beside this one, else in PATH; whatever its version.
+pub fn installed() -> Option<PathBuf> {
     let beside = std::env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = search(beside.as_deref(), std::env::split_paths(&path)).ok_or_else(|| {
+    search(beside.as_deref(), std::env::split_paths(&path))
+}
+
+/// The installed worker binary, of this very version.
+pub fn find() -> Result<PathBuf, Problem> {
+    let found = installed().ok_or_else(|| {
         Problem::usage(format!("{NAME} is missing: it is neither beside coord nor in PATH"))
             .hint(format!("install {NAME} {VERSION} into the directory of coord"))
     })?;

@@ -1,6 +1,7 @@
 //! `coord workers`: the hosts that train.
 
 use coord_proto::v1;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::exit::{Exit, Problem};
@@ -16,12 +17,12 @@ pub async fn run(session: &mut Session) -> Result<Exit, Problem> {
         Output::Table if workers.is_empty() => {
             session.printer.talk("No workers. Start one on each host: `coord-worker run --coordinator HOST:PORT`")
         }
-        Output::Table => session.printer.table(&table(&workers, session))?,
+        Output::Table => session.printer.table(&table(&workers, Timestamp::now()))?,
     }
     Ok(Exit::Done)
 }
 
-fn table(workers: &[v1::Worker], session: &Session) -> Table {
+fn table(workers: &[v1::Worker], now: Timestamp) -> Table {
     let mut table = Table::new(&["WORKER", "STATE", "SLOTS", "FREE", "DEVICE", "CLASS", "JOBS", "LAST SEEN"]);
     for worker in workers {
         let mut jobs: Vec<&str> = worker.replicas.iter().map(|replica| replica.job.as_str()).collect();
@@ -32,9 +33,9 @@ fn table(workers: &[v1::Worker], session: &Session) -> Table {
             worker.slots.to_string(),
             worker.slots_free.to_string(),
             shapes::device_name(worker.device()),
-            worker.numeric_class.chars().take(12).collect(),
+            text::short_digest(&worker.numeric_class),
             if jobs.is_empty() { "-".to_owned() } else { jobs.join(",") },
-            text::time(worker.last_seen_millis, &session.zone),
+            text::stamp_and_age(worker.last_seen_millis, now),
         ]);
     }
     table

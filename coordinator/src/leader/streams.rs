@@ -32,10 +32,17 @@ pub async fn serve(leader: Leader, mut said: Streaming<AgentMessage>, outgoing: 
         Err(status) => return end(&outgoing, status).await,
     };
     let worker = registration.worker.clone();
-    match attend(&leader, &registration, &mut said, &outgoing).await {
+    let mut leaving = false;
+    match attend(&leader, &registration, &mut said, &outgoing, &mut leaving).await {
+        Ok(()) if leaving => tracing::info!(%worker, "worker {} left", registration.name),
         Ok(()) => tracing::info!(%worker, "agent closed its stream"),
         Err(status) => {
-            tracing::info!(%worker, reason = status.message(), "lost the stream of an agent");
+            // Whether the process closed its connection or just ended makes no difference when it had said goodbye.
+            if leaving {
+                tracing::info!(%worker, "worker {} left", registration.name);
+            } else {
+                tracing::info!(%worker, reason = status.message(), "lost the stream of an agent");
+            }
             end(&outgoing, status).await;
         }
     }
@@ -63,6 +70,7 @@ async fn attend(
     registration: &Registration,
     said: &mut Streaming<AgentMessage>,
     outgoing: &Outgoing,
+    leaving: &mut bool,
 ) -> Result<(), Status> {
     let handle = leader.handle();
     let (worker, incarnation) = (&registration.worker, &registration.incarnation);
@@ -108,6 +116,7 @@ async fn attend(
                     Said::Log(data) => leader.requests().answered(data.request, Answered::Log(data)),
                     Said::Answer(answer) => leader.requests().answered(answer.request, Answered::Answer(answer)),
                     Said::Leaving(_) => {
+                        *leaving = true;
                         let (worker, incarnation) = (worker.clone(), incarnation.clone());
                         handle.propose(Command::DrainWorker { worker, incarnation }).await?;
                     }

@@ -1,6 +1,5 @@
 //! The demonstration when something goes wrong: it says what, and leaves no process behind.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,19 +7,11 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-/// A directory with `coord` and a worker binary that does what `script` says.
+use crate::run::beside_a_worker;
+
+/// A directory with `coord`, ready to start the demonstration, and a worker binary that does what `script` says.
 fn installed(script: &str) -> (TempDir, Command) {
-    let folder = tempfile::tempdir().expect("a directory");
-    let coord = folder.path().join("coord");
-    std::fs::copy(env!("CARGO_BIN_EXE_coord"), &coord).expect("the binary can be copied");
-    let worker = folder.path().join("coord-worker");
-    let version = env!("CARGO_PKG_VERSION");
-    let text = format!(
-        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo coord-worker {version}; exit 0; fi\n\
-         here=$(dirname \"$0\")\n{script}\n"
-    );
-    std::fs::write(&worker, text).expect("writable");
-    std::fs::set_permissions(&worker, std::fs::Permissions::from_mode(0o755)).expect("its mode can be set");
+    let (folder, coord) = beside_a_worker(script);
     let mut command = Command::new(&coord);
     command.args(["demo", "--keep"]).arg(folder.path().join("kept")).env("TZ", "UTC").kill_on_drop(true);
     (folder, command)

@@ -106,3 +106,35 @@ async fn a_chat_without_terminal_gives_one_line_for_each_line() {
     let expected = [("", true), ("a", false), ("b", false), ("last", false)];
     assert_eq!(asked, expected.map(|(prompt, probe)| (prompt.to_owned(), probe)));
 }
+
+#[tokio::test]
+async fn a_chat_without_terminal_with_a_job_that_waits_says_so_and_why() {
+    let node = Arc::new(Node::default());
+    let no_checkpoint = || Err(refusal(Code::FailedPrecondition, "no_checkpoint", "no checkpoint in s3://b/x", ""));
+    let reason = v1::Reason { text: "wants 1 slot, 0 free".into(), ..v1::Reason::default() };
+    let job = |phase: v1::Phase, reasons| v1::Job { phase: phase.into(), reasons, ..v1::Job::default() };
+    let seen = |job| Ok(v1::WatchJobResponse { job: Some(job), version: 1 });
+    lock(&node.ask_answers).extend([no_checkpoint(), no_checkpoint()]);
+    lock(&node.watch_answers)
+        .extend([seen(job(v1::Phase::Queued, vec![reason])), seen(job(v1::Phase::Failed, vec![]))]);
+    let address = node.serve().await;
+    let waits = coord_reading(&address, &["chat", "j1"], b"hello\n").await;
+    assert_eq!(
+        (waits.exit, waits.stdout.as_str(), waits.stderr.as_str()),
+        (
+            Some(1),
+            "",
+            "error: cannot chat with job: job [j1] is QUEUED: wants 1 slot, 0 free; it answers from its first complete \
+             checkpoint on\nhint: `coord watch j1` shows how far it is\n"
+        )
+    );
+    let failed = coord_reading(&address, &["chat", "j1"], b"hello\n").await;
+    assert_eq!(
+        (failed.exit, failed.stderr.as_str()),
+        (
+            Some(1),
+            "error: cannot chat with job: job [j1] is FAILED and has no complete checkpoint\n\
+             hint: `coord why j1` tells how it ended\n"
+        )
+    );
+}

@@ -6,4 +6,5 @@ mod fake;
 mod outputs;
 mod retries;
 mod run;
+mod several_jobs;
 mod usage;

@@ -156,6 +156,24 @@ async fn list_reads_page_after_page_until_its_limit() {
 }
 
 #[tokio::test]
+async fn programs_get_all_pages_of_a_list_and_no_field_that_it_does_not_carry() {
+    let node = Arc::new(Node::default());
+    let hundred = || vec![waiting(); 100];
+    let page = |jobs: Vec<v1::Job>, next: &str| Ok(v1::ListJobsResponse { jobs, next_page_token: next.into() });
+    lock(&node.list_answers).extend([page(hundred(), "p2"), page(vec![failed()], "")]);
+    lock(&node.list_answers).push_back(page(vec![failed()], ""));
+    let address = node.serve().await;
+    let quiet = coord(&address, &["list", "--output", "quiet"]).await;
+    assert_eq!((quiet.stdout.lines().count(), quiet.stdout.lines().last()), (101, Some("dialogs")));
+    let json = coord(&address, &["list", "--output", "json"]).await;
+    let listed: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(listed[0]["spec"]["trainer"], "translate");
+    for absent in ["/0/spec/args", "/0/checkpoints", "/0/failure/tail"] {
+        assert_eq!(listed.pointer(absent), None, "{absent}");
+    }
+}
+
+#[tokio::test]
 async fn why_names_every_blocker() {
     let node = Arc::new(Node::default());
     lock(&node.explain_answers).push_back(Ok(v1::ExplainJobResponse {
@@ -170,7 +188,7 @@ async fn why_names_every_blocker() {
     }));
     let address = node.serve().await;
     let waits = coord(&address, &["why", "night"]).await;
-    assert_eq!(waits.stdout, "Job [night] is QUEUED.\n  2 slots wanted, 1 free (free_slots)\n");
+    assert_eq!(waits.stdout, "Job [night] is QUEUED.\n  2 slots wanted, 1 free\n");
     golden("why_failed", &coord(&address, &["why", "dialogs"]).await.stdout);
 }
 
@@ -235,11 +253,14 @@ async fn every_command_has_help() {
         "why",
         "logs",
         "checkpoints",
+        "checkpoints ls",
         "chat",
         "workers",
         "members",
         "storage",
+        "storage ls",
         "local train",
+        "data dialogs",
     ];
     let mut help = String::new();
     for command in commands {
@@ -266,10 +287,20 @@ async fn objects_are_copied_listed_printed_and_removed() {
     assert_eq!(listed.stdout, format!("file://{}\n", path("copy/b.txt")));
     let one = storage(&["ls", &path("copy/b.txt"), "--output=quiet"]).await;
     assert_eq!(one.stdout, listed.stdout);
+    let level = storage(&["ls", &path(""), "--output=quiet"]).await;
+    assert_eq!(level.stdout, format!("file://{}\nfile://{}/\n", path("a.txt"), path("copy")));
+    let all = storage(&["ls", "--recursive", &path(""), "--output=quiet"]).await;
+    assert_eq!(all.stdout, format!("file://{}\nfile://{}\n", path("a.txt"), path("copy/b.txt")));
+    let table = storage(&["ls", &path("")]).await.stdout;
+    assert!(table.lines().any(|line| line.starts_with("-     -  ") && line.ends_with("/copy/")), "{table}");
     let refused = storage(&["rm", &path("copy")]).await;
     assert_eq!(refused.exit, Some(5));
     assert!(refused.stderr.ends_with("hint: `--recursive` removes the 1 objects below it\n"), "{refused:?}");
-    assert_eq!(storage(&["rm", &path("copy"), "--recursive", "--yes"]).await.exit, Some(0));
+    let copied = storage(&["cp", &path("a.txt"), &path("copy/c.txt"), "--output=json"]).await;
+    let (from, to) = (path("a.txt"), path("copy/c.txt"));
+    assert_eq!(copied.stdout, format!("{{\"from\":\"file://{from}\",\"to\":\"file://{to}\"}}\n"));
+    let removed = storage(&["rm", &path("copy"), "--recursive", "--yes", "--output=quiet"]).await;
+    assert_eq!(removed.stdout, format!("file://{}\nfile://{to}\n", path("copy/b.txt")));
     assert_eq!(storage(&["ls", &path("copy")]).await.exit, Some(5));
     assert_eq!(storage(&["cat", &path("copy/b.txt")]).await.exit, Some(5));
 }

@@ -36,6 +36,9 @@ fn each_end_of_a_job_has_its_own_exit_status() {
     let both = followers(&cluster, "is_cancelled");
     cluster.coord(&["cancel", "is_cancelled"]).done();
     all_end_with(both, 3);
+    let described = cluster.describe("is_cancelled");
+    let text = described["reasons"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.starts_with("cancelled by request; newest checkpoint: step "), "{described:#}");
 
     cluster.submit("is_too_slow", &["--max-running-time", "1s"], &dialogues.flags(0));
     all_end_with(followers(&cluster, "is_too_slow"), 4);
@@ -78,6 +81,28 @@ fn a_taken_name_is_refused_with_a_hint_and_unique_adds_the_time() {
     cluster.wait("twice").done();
     cluster.coord(&["delete", "twice", "--yes"]).done();
     assert_eq!(cluster.coord(&["list", "--output", "quiet"]).done(), name);
+}
+
+#[test]
+fn a_typo_in_a_program_flag_costs_no_name() {
+    let cluster = Cluster::start(Layout::workers(&[1]));
+    let good = cluster.dialogues().flags(20);
+    let mut typo = good.clone();
+    typo.push("--sise=3".to_owned());
+    cluster.try_submit("typo", &[], &typo).refused(2, &["unknown program flag --sise; did you mean --size?", "hint: "]);
+    cluster.try_submit("typo", &[], &[]).refused(2, &["--from_train_data is missing"]);
+    cluster.submit("typo", &[], &good);
+}
+
+#[test]
+fn a_worker_that_is_asked_to_leave_is_seen_off_by_its_name() {
+    let mut cluster = Cluster::start(Layout::workers(&[1]));
+    cluster.stop_worker(0);
+    let log = until("the leader's word of the worker's leave", || {
+        let log = cluster.coordinator(0).log();
+        if log.contains("worker-1 left") { Ok(log) } else { Err(log) }
+    });
+    assert!(!log.contains("lost the stream"), "{log}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn ask(mut chat: coord_tests::cluster::Followed, question: &str) -> Value {
 fn logs_lie_in_the_bucket(cluster: &Cluster, store: &SeaweedFs) {
     let logs = store.url("cluster/jobs/goes_on/logs/master-replica-0");
     let listed = until("the log of the master in the bucket", || {
-        let ended = cluster.coord(&["storage", "ls", &logs, "--output", "quiet"]);
+        let ended = cluster.coord(&["storage", "ls", "--recursive", &logs, "--output", "quiet"]);
         if ended.status == Some(0) { Ok(ended.stdout) } else { Err(ended.to_string()) }
     });
     let first = listed.lines().next().expect("a chunk");
@@ -101,6 +101,8 @@ fn the_storage_commands_list_copy_print_and_remove_objects() {
     assert_eq!(cluster.coord(&["storage", "cat", &note, &copy]).done(), "kept\nkept\n");
     let notes = store.url("notes");
     let listed = cluster.coord(&["storage", "ls", &notes, "--output", "quiet"]).done();
+    assert_eq!(listed, format!("{note}\n{notes}/deep/\n"));
+    let listed = cluster.coord(&["storage", "ls", "--recursive", &notes, "--output", "quiet"]).done();
     assert_eq!(listed, format!("{note}\n{copy}\n"));
     let back = cluster.folder().join("back");
     cluster.coord(&["storage", "cp", "--recursive", &notes, text(&back)]).done();
@@ -109,7 +111,7 @@ fn the_storage_commands_list_copy_print_and_remove_objects() {
     cluster.coord(&["storage", "rm", &note]).done();
     cluster.coord(&["storage", "cat", &note]).refused(5, &[&note, "not found"]);
     cluster.coord(&["storage", "rm", "--recursive", "--yes", &notes]).done();
-    cluster.coord(&["storage", "ls", &notes]).refused(5, &[&notes]);
+    cluster.coord(&["storage", "ls", "--recursive", &notes]).refused(5, &[&notes]);
 }
 
 #[test]
@@ -125,7 +127,8 @@ fn a_run_and_its_neighbours_with_longer_names_are_never_mixed_up() {
         words.extend(program.iter().map(String::as_str));
         cluster.coord(&words)
     };
-    let objects = |name: &str| cluster.coord(&["storage", "ls", &place(name), "--output", "json"]).json();
+    let objects =
+        |name: &str| cluster.coord(&["storage", "ls", "--recursive", &place(name), "--output", "json"]).json();
     let neighbours = ["run10", "run1-b", "run1.old"];
     for name in ["run1"].iter().chain(&neighbours) {
         train(name, 40).done();
@@ -137,7 +140,7 @@ fn a_run_and_its_neighbours_with_longer_names_are_never_mixed_up() {
     assert!(resumed.contains("resuming at step 40"), "{resumed}");
     assert_eq!(neighbours.map(objects), before);
     cluster.coord(&["storage", "rm", "--recursive", "--yes", &place("run1")]).done();
-    cluster.coord(&["storage", "ls", &place("run1")]).refused(5, &["run1"]);
+    cluster.coord(&["storage", "ls", "--recursive", &place("run1")]).refused(5, &["run1"]);
     assert_eq!(neighbours.map(objects), before);
 }
 

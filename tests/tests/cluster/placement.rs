@@ -39,6 +39,7 @@ fn a_gang_that_does_not_fit_waits_with_a_reason_and_runs_later() {
     assert_eq!(why["state"], "QUEUED");
     let text = why["reasons"][0]["text"].as_str().unwrap_or_default();
     assert!(text.contains('3') && text.contains('1') && text.contains("slots"), "{why:#}");
+    assert_eq!(why["reasons"][1]["text"], "the slots are held by one", "{why:#}");
     cluster.coord(&["cancel", "one"]).done();
     assert_eq!(cluster.wait("one").status, Some(3));
     assert_eq!(cluster.wait("two").done(), "SUCCEEDED\n");

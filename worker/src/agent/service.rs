@@ -37,6 +37,8 @@ const QUEUE: usize = 4096;
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// A store that is unwell does not either.
 const LOGS_TIMEOUT: Duration = Duration::from_secs(10);
+/// Nor does one that does not answer a goodbye.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 const LOG_PIECE_MAX: u32 = 1 << 20;
 
 #[derive(Debug, Error)]
@@ -131,6 +133,13 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
                 asked = Some(Instant::now());
                 agent.on(Event::Shutdown);
             }
+        }
+    }
+    if agent.leader.take().is_some() {
+        // The goodbye is on its way: the stream is closed in order, and the leader's end of it awaited.
+        let closed = async { while !matches!(link.recv().await, None | Some(LinkEvent::Closed)) {} };
+        if tokio::time::timeout(GOODBYE_TIMEOUT, closed).await.is_err() {
+            tracing::info!("the coordinator did not close the stream in time");
         }
     }
     unsent.settle(LOGS_TIMEOUT).await;

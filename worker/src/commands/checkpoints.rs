@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::fail;
+use super::{Output, fail};
 use crate::checkpoint::{CheckpointError, Checkpoints, Search, locate};
 
 #[derive(Debug, Args)]
@@ -33,13 +33,6 @@ struct Place {
     at: Option<u64>,
     #[arg(long, value_enum, default_value_t = Output::Table)]
     output: Output,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Table,
-    Json,
-    Quiet,
 }
 
 pub fn run(flags: &CheckpointsFlags) -> ExitCode {
@@ -127,7 +120,7 @@ async fn list(checkpoints: &Checkpoints, place: &Place, verify: bool) -> Result<
         Output::Table => {
             println!("{:>10}  {:>3}  {:>12}  {:<20}  {:<12}  STATE", "STEP", "GEN", "BYTES", "CREATED", "DIGEST");
             for row in &rows {
-                let (created, digest) = (row.created.get(..19).unwrap_or("-"), row.digest.get(..12).unwrap_or("-"));
+                let (created, digest) = (to_the_second(&row.created), row.digest.get(..12).unwrap_or("-"));
                 let (step, generation, bytes) = (row.step, row.generation, row.bytes);
                 println!("{step:>10}  {generation:>3}  {bytes:>12}  {created:<20}  {digest:<12}  {}", state(row));
             }
@@ -151,6 +144,14 @@ async fn list(checkpoints: &Checkpoints, place: &Place, verify: bool) -> Result<
         return Ok(fail(&format!("{broken} of {} checkpoints are not whole", rows.len()), None));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `2026-11-30T23:14:48Z`, as all tables show times.
+fn to_the_second(created: &str) -> String {
+    match created.parse::<jiff::Timestamp>() {
+        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        Err(_) => "-".to_owned(),
+    }
 }
 
 async fn digest(checkpoints: &Checkpoints, place: &Place) -> Result<ExitCode, CheckpointError> {

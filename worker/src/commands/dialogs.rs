@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::json;
 
-use super::fail;
-use crate::data::dialog_files::convert_files;
+use super::{Output, fail};
+use crate::data::dialog_files::{DialogReport, convert_files};
 use crate::data::dialogs::{DialogOptions, LineNumbers};
 use crate::data::encoding::Encoding;
 use crate::files::StoredFiles;
@@ -27,6 +28,8 @@ pub struct DialogsFlags {
     /// Encoding of IN: bytes, utf-8 or windows-1252
     #[arg(long, default_value = "bytes")]
     encoding: String,
+    #[arg(long, value_enum, default_value_t = Output::Table)]
+    output: Output,
 }
 
 pub fn run(flags: &DialogsFlags) -> ExitCode {
@@ -43,15 +46,24 @@ pub fn run(flags: &DialogsFlags) -> ExitCode {
     let files = StoredFiles::new(runtime.handle().clone());
     match convert_files(&files, &flags.input, &flags.out, options) {
         Ok(report) => {
-            eprintln!(
-                "{} lines, {} pairs: {} for training, {} for tests",
-                report.lines, report.pairs, report.train_pairs, report.test_pairs
-            );
-            for url in &report.urls {
-                println!("{url}");
-            }
+            tell(&report, flags.output);
             ExitCode::SUCCESS
         }
         Err(error) => fail(&error, error.hint().as_deref()),
     }
+}
+
+fn tell(report: &DialogReport, output: Output) {
+    let DialogReport { lines, pairs, train_pairs, test_pairs, urls, .. } = report;
+    if output == Output::Json {
+        let value = json!({
+            "lines": lines, "pairs": pairs, "train_pairs": train_pairs, "test_pairs": test_pairs, "urls": urls,
+        });
+        println!("{value:#}");
+        return;
+    }
+    if output == Output::Table {
+        eprintln!("{lines} lines, {pairs} pairs: {train_pairs} for training, {test_pairs} for tests");
+    }
+    urls.iter().for_each(|url| println!("{url}"));
 }

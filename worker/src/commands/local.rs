@@ -42,7 +42,7 @@ pub struct LocalFlags {
     /// Fixed parts of each global batch
     #[arg(long, default_value_t = 8)]
     micro_batches: u32,
-    /// Folder of checkpoints and results: a path or URL
+    /// Folder of checkpoints and results: a path or URL; without it, ./coord-run
     #[arg(long)]
     job_dir: Option<String>,
     /// Threads of each replica; without it, an equal share of the machine
@@ -70,18 +70,17 @@ pub fn run(flags: LocalFlags) -> ExitCode {
     let program = match Flags::parse(&arguments) {
         Ok(program) => program,
         Err(error) => {
-            let known = format!("program flags of translate:\n{}", Flags::help());
-            fail(&error, Some(&known));
+            fail(&error, Some(&error.hint()));
             return ExitCode::from(2);
         }
-    };
-    let job_dir = match flags.job_dir.as_deref().map(absolute).transpose() {
-        Ok(job_dir) => job_dir,
-        Err(code) => return code,
     };
     if program.switch("self_test") {
         return crate::translate::self_test::run();
     }
+    let job_dir = match job_dir_of(&flags, &program).map(absolute).transpose() {
+        Ok(job_dir) => job_dir,
+        Err(code) => return code,
+    };
     if program.switch("decode") {
         return crate::translate::decode::run(&program, job_dir.as_deref());
     }
@@ -90,11 +89,25 @@ pub fn run(flags: LocalFlags) -> ExitCode {
         fail(&error, error.hint().as_deref());
         return ExitCode::from(2);
     }
+    if flags.job_dir.is_none()
+        && let Some(job_dir) = &job_dir
+    {
+        eprintln!("the job directory is {job_dir}; `--job-dir` names another one");
+    }
     let spec = match spec(&flags) {
         Ok(spec) => spec,
         Err(code) => return code,
     };
     super::runtime().block_on(supervise(spec, job_dir.unwrap_or_default(), flags.cpus))
+}
+
+/// Where a run goes that names no place of its own.
+const JOB_DIR_DEFAULT: &str = "./coord-run";
+
+/// Nothing if the program flags name both folders, as those of the old program do.
+fn job_dir_of<'a>(flags: &'a LocalFlags, program: &Flags) -> Option<&'a str> {
+    let named_by_the_program = ["train_dir", "data_dir"].iter().all(|flag| program.text(flag).is_some());
+    flags.job_dir.as_deref().or((!named_by_the_program).then_some(JOB_DIR_DEFAULT))
 }
 
 /// A plain path becomes a URL here, because replicas may run elsewhere in the file system.

@@ -1,6 +1,7 @@
 //! The sub-commands of `coord-worker`: flags in, exit status out.
 
 pub mod answer;
+pub mod check;
 pub mod checkpoints;
 pub mod dialogs;
 pub mod local;
@@ -8,7 +9,16 @@ pub mod run;
 
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use tokio::runtime::Runtime;
+
+/// How data is written: as `coord --output` has it, which passes it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+    Quiet,
+}
 
 /// A usage or environment error; `help` and `version` print to standard output and are no error.
 pub fn usage(error: &clap::Error) -> ExitCode {

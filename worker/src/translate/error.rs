@@ -68,6 +68,7 @@ impl TrainError {
 
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Flag(error) => Some(error.hint()),
             Self::Settings { hint, .. } => Some(hint.clone()),
             Self::Memory { .. } => Some(
                 "use smaller vocabularies, a smaller size or batch, more workers, or workers with more memory"

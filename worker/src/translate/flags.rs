@@ -19,6 +19,20 @@ pub enum FlagError {
     NotText { position: usize, text: String },
 }
 
+/// Where all flags are explained.
+const TABLE: &str = "`coord local train -- --help` lists the program flags";
+
+impl FlagError {
+    /// What the flag is for, and where the others are listed.
+    pub fn hint(&self) -> String {
+        let named = match self {
+            Self::NoValue { flag } | Self::BadValue { flag, .. } => FLAGS.iter().find(|known| known.name == *flag),
+            Self::Unknown { .. } | Self::Stray { .. } | Self::NotText { .. } => None,
+        };
+        named.map_or_else(|| TABLE.to_owned(), |flag| format!("--{}: {}; {TABLE}", flag.name, flag.explained()))
+    }
+}
+
 /// What a flag takes, and its default.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
@@ -33,6 +47,19 @@ struct Flag {
     name: &'static str,
     kind: Kind,
     help: &'static str,
+}
+
+impl Flag {
+    /// The help text with the default.
+    fn explained(&self) -> String {
+        let default = match self.kind {
+            Kind::Text(text) => text.to_owned(),
+            Kind::Integer(number, ..) => number.to_string(),
+            Kind::Number(number) => number.to_string(),
+            Kind::Switch => "false".to_owned(),
+        };
+        if default.is_empty() { self.help.to_owned() } else { format!("{} [{default}]", self.help) }
+    }
 }
 
 const fn flag(name: &'static str, kind: Kind, help: &'static str) -> Flag {
@@ -175,18 +202,7 @@ impl Flags {
 
     /// One line a flag, with its default.
     pub fn help() -> String {
-        let mut out = String::new();
-        for flag in FLAGS {
-            let default = match flag.kind {
-                Kind::Text(text) => text.to_owned(),
-                Kind::Integer(number, ..) => number.to_string(),
-                Kind::Number(number) => number.to_string(),
-                Kind::Switch => "false".to_owned(),
-            };
-            let default = if default.is_empty() { String::new() } else { format!(" [{default}]") };
-            out.push_str(&format!("  --{:<28} {}{default}\n", flag.name, flag.help));
-        }
-        out
+        FLAGS.iter().map(|flag| format!("  --{:<28} {}\n", flag.name, flag.explained())).collect()
     }
 }
 
@@ -307,6 +323,13 @@ mod tests {
             "program flag --steps_per_checkpoint: expected a whole number, 1 or more, got \"0\""
         );
         assert!(message(&["--num_layers=18446744073709551615"]).contains("from 1 to 128"));
+        let hint = |args: &[&str]| parse(args).unwrap_err().hint();
+        assert_eq!(
+            hint(&["--size=-3"]),
+            "--size: units of each layer, embedding and attention width [1024]; \
+             `coord local train -- --help` lists the program flags"
+        );
+        assert_eq!(hint(&["--sise=3"]), "`coord local train -- --help` lists the program flags");
         assert_eq!(message(&["oops"]), "unexpected program argument \"oops\"; program flags begin with `--`");
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::path::Path;
-use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use object_store::{MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 
 pub use error::StorageError;
 pub use url::{StorageUrl, is_url};
@@ -36,6 +36,15 @@ pub struct Entry {
     pub bytes: u64,
     /// Milliseconds since 1970, as the store tells it.
     pub modified_millis: i64,
+}
+
+/// What lies directly in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Level {
+    /// Relative to the folder that was listed, without a slash at the end; sorted.
+    pub folders: Vec<String>,
+    /// Sorted by path.
+    pub objects: Vec<Entry>,
 }
 
 /// A folder in a store. Cheap to clone; all paths are relative to the folder.
@@ -79,8 +88,8 @@ impl Storage {
         StorageError::from_store(operation, self.url_of(path), &self.identity, source)
     }
 
-    /// A disk holds more than files, and reading some of it never ends.
-    async fn expect_file(&self, operation: &'static str, path: &str) -> Result<(), StorageError> {
+    /// A disk holds more than files, and reading some of it never ends: an error if something else than a file is there.
+    pub async fn expect_file(&self, operation: &'static str, path: &str) -> Result<(), StorageError> {
         if !self.url().starts_with("file://") {
             return Ok(());
         }
@@ -111,7 +120,6 @@ impl Storage {
 
     /// Size of an object, or nothing if it is not there.
     pub async fn size(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        self.expect_file("look up", path).await?;
         match self.store.head(&self.path(path)?).await {
             Ok(meta) => Ok(Some(meta.size)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -166,21 +174,20 @@ impl Storage {
     /// `run10`.
     pub async fn list(&self, folder: &str) -> Result<Vec<Entry>, StorageError> {
         let base = self.path(folder)?;
-        let metas: Vec<_> =
-            self.store.list(Some(&base)).try_collect().await.map_err(|error| self.error("list", folder, error))?;
-        let mut entries: Vec<Entry> = metas
-            .into_iter()
-            .filter_map(|meta| {
-                let parts: Vec<_> = meta.location.prefix_match(&base)?.map(|part| part.as_ref().to_owned()).collect();
-                (!parts.is_empty()).then(|| Entry {
-                    path: parts.join("/"),
-                    bytes: meta.size,
-                    modified_millis: meta.last_modified.timestamp_millis(),
-                })
-            })
-            .collect();
-        entries.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(entries)
+        let metas: Result<Vec<_>, _> = self.store.list(Some(&base)).try_collect().await;
+        let metas = metas.map_err(|error| self.error("list", folder, error))?;
+        Ok(entries_below(&base, metas))
+    }
+
+    /// The objects and folders directly in a folder: what people look at first.
+    pub async fn list_level(&self, folder: &str) -> Result<Level, StorageError> {
+        let base = self.path(folder)?;
+        let listed = self.store.list_with_delimiter(Some(&base)).await;
+        let listed = listed.map_err(|error| self.error("list", folder, error))?;
+        let relative = |path: &Path| below(&base, path).filter(|path| !path.is_empty());
+        let mut folders: Vec<String> = listed.common_prefixes.iter().filter_map(relative).collect();
+        folders.sort();
+        Ok(Level { folders, objects: entries_below(&base, listed.objects) })
     }
 
     /// Deletes an object; one that is not there is no error.
@@ -207,6 +214,23 @@ impl Storage {
     pub async fn probe(&self) -> Result<(), StorageError> {
         probe::probe(self).await
     }
+}
+
+/// The path relative to a folder; nothing for one that does not lie in it.
+fn below(base: &Path, path: &Path) -> Option<String> {
+    let parts: Vec<_> = path.prefix_match(base)?.map(|part| part.as_ref().to_owned()).collect();
+    Some(parts.join("/"))
+}
+
+/// The objects below a folder, sorted by path.
+fn entries_below(base: &Path, metas: Vec<ObjectMeta>) -> Vec<Entry> {
+    let entry = |meta: ObjectMeta| {
+        let path = below(base, &meta.location).filter(|path| !path.is_empty())?;
+        Some(Entry { path, bytes: meta.size, modified_millis: meta.last_modified.timestamp_millis() })
+    };
+    let mut entries: Vec<Entry> = metas.into_iter().filter_map(entry).collect();
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    entries
 }
 
 /// Splits the URL of an object into its folder, opened, and its name.

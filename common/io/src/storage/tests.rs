@@ -64,6 +64,21 @@ async fn a_listing_stays_inside_its_folder() {
 }
 
 #[tokio::test]
+async fn one_level_shows_objects_and_folders_and_nothing_below_them() {
+    let (_folder, local) = local();
+    for storage in [local, Storage::open("memory://level/x").unwrap()] {
+        for path in ["run1/a", "run1/deep/b", "run1/deep/er/c", "run10/d"] {
+            storage.put(path, "x").await.unwrap();
+        }
+        let level = storage.list_level("run1").await.unwrap();
+        assert_eq!(level.folders, ["deep"]);
+        assert_eq!(level.objects.iter().map(|entry| entry.path.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(storage.list_level("").await.unwrap().folders, ["run1", "run10"]);
+        assert_eq!(storage.list_level("none").await.unwrap(), Level { folders: vec![], objects: vec![] });
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_there_is_not_found_and_deleting_it_is_no_error() {
     let (_folder, storage) = local();
     assert!(storage.get("none").await.unwrap_err().is_not_found());
@@ -122,7 +137,6 @@ async fn a_folder_and_a_pipe_are_no_files() {
     for (path, kind) in [("deep", "a folder"), ("pipe", "a pipe, socket or device")] {
         let read = storage.get(path).await.unwrap_err().to_string();
         assert_eq!(read, format!("read {}: expected a file, got {kind}", storage.url_of(path)));
-        let looked_up = storage.size(path).await.unwrap_err();
-        assert!(looked_up.to_string().contains(kind) && !looked_up.retryable(), "{looked_up}");
+        assert!(!storage.expect_file("look up", path).await.unwrap_err().retryable());
     }
 }

@@ -23,11 +23,12 @@ pub fn apply(
     }
     worker.leaving = true;
     worker.since = at;
+    let name = state.worker_name(id);
     let jobs: BTreeSet<JobId> = state.held_by(id).map(|(key, _)| key.job.clone()).collect();
     for job_id in jobs {
         let Some(mut job) = state.take(&job_id) else { continue };
         let first: Option<Rank> = job.live().find(|(_, replica)| replica.worker == *id).map(|(rank, _)| rank);
-        job.end_generation(at, EndCause::Preempted, format!("worker {id} is leaving"), first, out);
+        job.end_generation(at, EndCause::Preempted, format!("worker {name} is leaving"), first, out);
         state.put(job);
         out.push(Effect::JobChanged { job: job_id });
     }

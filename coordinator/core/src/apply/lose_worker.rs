@@ -39,11 +39,12 @@ pub(super) fn lose_replicas(
     reason: &str,
     out: &mut Vec<Effect>,
 ) {
+    let name = state.worker_name(id);
     let gone: Vec<ReplicaKey> =
         state.held_by(id).map(|(key, _)| key.clone()).filter(|key| !kept.contains(key)).collect();
     for key in gone {
         let Some(mut job) = state.take(&key.job) else { continue };
-        job.replica_ended(at, key.rank, End::Lost { reason: reason.to_owned() }, out);
+        job.replica_ended(at, key.rank, &name, End::Lost { reason: reason.to_owned() }, out);
         state.put(job);
         let changed = Effect::JobChanged { job: key.job };
         if out.last() != Some(&changed) {

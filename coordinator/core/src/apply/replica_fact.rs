@@ -48,10 +48,11 @@ fn take_in(
     body: FactBody,
     out: &mut Vec<Effect>,
 ) -> Reply {
+    let name = state.worker_name(worker);
     let Some(mut job) = state.take(&key.job) else { return Reply::Ignored { why: "no such job" } };
     let told = match replica_of(&job, worker, key) {
         Err(why) => Err(why),
-        Ok(rank) => tell(&mut job, at, rank, body, out),
+        Ok(rank) => tell(&mut job, at, rank, &name, body, out),
     };
     state.put(job);
     match told {
@@ -74,7 +75,14 @@ fn replica_of(job: &Job, worker: &WorkerId, key: &ReplicaKey) -> Result<Rank, &'
     }
 }
 
-fn tell(job: &mut Job, at: Millis, rank: Rank, body: FactBody, out: &mut Vec<Effect>) -> Result<(), &'static str> {
+fn tell(
+    job: &mut Job,
+    at: Millis,
+    rank: Rank,
+    worker: &str,
+    body: FactBody,
+    out: &mut Vec<Effect>,
+) -> Result<(), &'static str> {
     if let FactBody::Checkpoint(record) = body {
         return record_checkpoint(job, record);
     }
@@ -84,10 +92,10 @@ fn tell(job: &mut Job, at: Millis, rank: Rank, body: FactBody, out: &mut Vec<Eff
     match body {
         FactBody::Ready { endpoint } => ready(job, rank, endpoint),
         FactBody::Running { step } => running(job, at, rank, step),
-        FactBody::Exited(report) => job.replica_ended(at, rank, End::Exited(shortened(report)), out),
+        FactBody::Exited(report) => job.replica_ended(at, rank, worker, End::Exited(shortened(report)), out),
         FactBody::Refused { reason } => {
             let reason = first_bytes(&reason, MESSAGE_BYTES_MAX).to_owned();
-            job.replica_ended(at, rank, End::Refused { reason }, out);
+            job.replica_ended(at, rank, worker, End::Refused { reason }, out);
         }
         FactBody::Checkpoint(_) => {}
     }

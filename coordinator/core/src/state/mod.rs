@@ -51,6 +51,15 @@ impl ClusterState {
         self.workers.iter()
     }
 
+    /// What people call a worker: its name; with the id where another worker has the same name; the id alone once the
+    /// worker has left the state.
+    pub fn worker_name(&self, id: &WorkerId) -> String {
+        let Some(worker) = self.workers.get(id) else { return id.to_string() };
+        let name = &worker.registration.name;
+        let is_namesake = |(other, worker): (&WorkerId, &Worker)| other != id && worker.registration.name == *name;
+        if self.workers.iter().any(is_namesake) { format!("{name} ({id})") } else { name.clone() }
+    }
+
     /// Ids of jobs that left the state: never free again.
     pub fn taken_ids(&self) -> impl ExactSizeIterator<Item = &JobId> {
         self.taken_ids.iter()

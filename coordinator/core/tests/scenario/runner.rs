@@ -133,7 +133,7 @@ impl Runner {
         self.agents.insert(worker.clone(), (incarnation.clone(), sequence));
         self.heard(&worker, alive.clone());
         let registration = Registration {
-            name: format!("{worker}.example"),
+            name: line.get("name").map_or(format!("{worker}.example"), str::to_owned),
             host: worker.to_string(),
             worker,
             incarnation,

@@ -3,7 +3,6 @@
 use coord_common::convert::spec_to_wire;
 use coord_common::{JobId, JobSettings, JobSpec};
 use coord_proto::v1;
-use jiff::tz::TimeZone;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -45,7 +44,7 @@ pub async fn tell(
         return Err(not_succeeded(&ended, place));
     }
     teller.say("\nThe job has succeeded. Its checkpoints:")?;
-    teller.say(describe_tables::checkpoints(&ended, &TimeZone::system()).trim_end())?;
+    teller.say(describe_tables::checkpoints(&ended).trim_end())?;
     let answers = talk(scene.client, &teller).await?;
     teller.say(&farewell(place))?;
     if printer.output() == Output::Json {
@@ -192,7 +191,7 @@ async fn talk(client: &mut Client, teller: &Teller<'_>) -> Result<Vec<Answer>, P
     teller.say("\nA model this small, after so few steps, says little. Three questions all the same:\n")?;
     let mut answers = Vec::new();
     for question in QUESTIONS {
-        let answer = ask_job(client, JOB, None, question.to_owned(), false).await?;
+        let answer = ask_job(client, JOB, None, question.to_owned()).await?;
         teller.say(&format!("[step {}] > {question}\n{}", answer.step, answer.text))?;
         answers.push(answer);
     }
