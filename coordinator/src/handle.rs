@@ -8,7 +8,9 @@ use coordinator_core::{ClusterState, Command, Reply};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::raft::contacts::Contacts;
 use crate::raft::driver::{Event, Refusal, Status};
+use crate::raft::identity::Identity;
 use crate::raft::membership::Members;
 
 /// Longest that a caller waits for a majority.
@@ -97,6 +99,8 @@ pub struct CoordinatorHandle {
     pub(crate) views: watch::Receiver<View>,
     pub(crate) state: Arc<RwLock<ClusterState>>,
     pub(crate) members: Arc<Members>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) contacts: Arc<Contacts>,
 }
 
 impl CoordinatorHandle {
@@ -150,6 +154,14 @@ impl CoordinatorHandle {
 
     pub fn members(&self) -> &Members {
         &self.members
+    }
+
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub fn contacts(&self) -> &Contacts {
+        &self.contacts
     }
 
     /// The leader's address, if another node leads.

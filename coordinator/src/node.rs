@@ -13,8 +13,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::clock::Clock;
 use crate::handle::{self, CoordinatorHandle, DEADLINE, HandleError, Input, View};
 use crate::raft::driver::{Driver, DriverError, Effect, Event, TICK_MILLIS};
+use crate::raft::identity::{Identity, Stage};
+use crate::raft::introduction;
 use crate::raft::log::disk::DiskLog;
-use crate::raft::log::{Log, LogError};
+use crate::raft::log::{Log, LogError, lost};
 use crate::raft::membership::Members;
 use crate::raft::proposals::Proposals;
 use crate::raft::transport::Transport;
@@ -43,9 +45,13 @@ pub enum NodeError {
 }
 
 impl NodeError {
-    pub fn hint(&self) -> Option<String> {
+    /// `alone`: the node is the only member of its cluster.
+    pub fn hint(&self, data_dir: &Path, alone: bool) -> Option<String> {
         match self {
-            Self::Open(error) | Self::Driver(DriverError::Log(error)) => error.hint(),
+            Self::Open(error) | Self::Driver(DriverError::Log(error)) => error.hint(alone),
+            Self::Driver(DriverError::LostEntries { .. } | DriverError::KnownByAnother { .. }) => {
+                Some(lost(data_dir, alone))
+            }
             Self::Entry { .. } | Self::Snapshot { .. } => {
                 Some("a newer version wrote this; start at least that version".to_owned())
             }
@@ -58,6 +64,7 @@ struct Node {
     driver: Driver<DiskLog>,
     state: Arc<RwLock<ClusterState>>,
     members: Arc<Members>,
+    identity: Arc<Identity>,
     transport: Transport,
     outside: mpsc::Sender<Vec<coordinator_core::Effect>>,
     proposals: Proposals<Result<Reply, HandleError>>,
@@ -70,36 +77,51 @@ struct Node {
     stop: bool,
 }
 
-/// Opens the data directory and starts the loop. The receiver gets the loop's end: nothing after [`Input::Stop`],
+/// Opens the data directory and starts the loop. With `rejoin` a new directory takes the place of one that was lost. The receiver gets the loop's end: nothing after [`Input::Stop`],
 /// otherwise the error that stopped it. Peers are reached through tasks on `runtime`. While this node leads, what
 /// follows from each round goes to `effects`; a full channel loses it.
 pub fn start(
     data_dir: &Path,
     members: Members,
+    rejoin: bool,
     runtime: &Handle,
     clock: Clock,
     effects: mpsc::Sender<Vec<coordinator_core::Effect>>,
 ) -> Result<(CoordinatorHandle, oneshot::Receiver<Option<NodeError>>), NodeError> {
-    let log = DiskLog::open(data_dir, members.node, &members.voters())?;
+    let (log, identity) = open(data_dir, &members)?;
+    if rejoin && identity.stage() != Stage::New {
+        tracing::warn!(data_dir = %data_dir.display(), "--rejoin has no effect: the data directory is not new");
+    }
     let (snapshot_index, data) = log.latest_snapshot()?;
     let state = match snapshot_index {
         0 => ClusterState::default(),
         index => codec::decode_snapshot(&data).map_err(|source| NodeError::Snapshot { index, source })?,
     };
-    let driver = Driver::new(members.node, log, 0)?;
+    let driver = Driver::new(members.node, log, identity.stage(), 0)?;
     let (inbox, inputs) = mpsc::channel(INBOX);
     let (events, arriving) = mpsc::channel(INBOX);
     let view = View { raft: driver.status(), changes: 0 };
     let (views, watched) = watch::channel(view);
     let members = Arc::new(members);
+    let identity = Arc::new(identity);
     let state = Arc::new(RwLock::new(state));
-    let transport = Transport::start(&members, runtime, &events);
-    let handle = CoordinatorHandle { inbox, events, views: watched, state: state.clone(), members: members.clone() };
+    let transport = Transport::start(&members, &identity, runtime, &events);
+    introduction::start(members.clone(), identity.clone(), rejoin, runtime, events.clone());
+    let handle = CoordinatorHandle {
+        inbox,
+        events,
+        views: watched,
+        state: state.clone(),
+        members: members.clone(),
+        identity: identity.clone(),
+        contacts: Arc::default(),
+    };
     let (begin, _) = uuid::Uuid::new_v4().as_u64_pair();
     let node = Node {
         driver,
         state,
         members,
+        identity,
         transport,
         outside: effects,
         proposals: Proposals::new(begin),
@@ -121,6 +143,24 @@ pub fn start(
         })
         .map_err(NodeError::Thread)?;
     Ok((handle, end))
+}
+
+/// The log of `data_dir` and whose it is. A directory that was used and has no log any more is refused.
+fn open(data_dir: &Path, members: &Members) -> Result<(DiskLog, Identity), LogError> {
+    let identity = match Identity::read(data_dir, members.node)? {
+        Some(identity) => identity,
+        None => Identity::create(data_dir, members.node)?,
+    };
+    let log = DiskLog::open(data_dir, members.node, &members.voters())?;
+    match (identity.stage(), log.is_used()) {
+        (Stage::Used, false) => return Err(LogError::Emptied { data_dir: data_dir.to_owned() }),
+        // Also a directory of a version before identities.
+        (Stage::New | Stage::Admitted, true) => identity.reach(Stage::Used)?,
+        // Nobody else can know a lone node.
+        (Stage::New, false) if members.are_alone() => identity.reach(Stage::Admitted)?,
+        (Stage::New | Stage::Admitted, false) | (Stage::Used, true) | (Stage::CatchingUp { .. }, _) => {}
+    }
+    Ok((log, identity))
 }
 
 impl Node {
@@ -151,6 +191,12 @@ impl Node {
                 && let Ok(input) = inbox.try_recv()
             {
                 self.take(input, &mut round);
+            }
+            for event in &round {
+                if let Event::TakePart(stage) = event {
+                    self.identity.reach(*stage)?;
+                    tracing::info!(?stage, "the other nodes have taken in the new data directory");
+                }
             }
             let now = self.now();
             let effects = self.driver.on(round, now)?;
@@ -237,6 +283,10 @@ impl Node {
                     tracing::info!(term = self.driver.status().term, "lost the lead");
                     self.proposals.answer_all(|| Err(HandleError::LeadLost { leader: leader.clone() }));
                 }
+                Effect::CaughtUp => {
+                    self.identity.reach(Stage::Used)?;
+                    tracing::info!("has everything that the lost data directory had, and votes from now on");
+                }
                 Effect::LeadWon => tracing::info!(term = self.driver.status().term, "leads the cluster"),
             }
         }
@@ -256,7 +306,11 @@ impl Node {
     }
 
     fn upkeep(&mut self) -> Result<(), NodeError> {
-        let applied = self.driver.status().applied;
+        let status = self.driver.status();
+        if status.term > 0 && self.identity.stage() == Stage::Admitted {
+            self.identity.reach(Stage::Used)?;
+        }
+        let applied = status.applied;
         let log = self.driver.log_mut();
         let due = applied >= self.snapshot_index + SNAPSHOT_AFTER_ENTRIES
             || log.bytes_since_snapshot() >= SNAPSHOT_AFTER_BYTES

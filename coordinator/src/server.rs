@@ -2,7 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -43,7 +43,8 @@ pub struct Server {
     handle: CoordinatorHandle,
     leader: Leader,
     address: SocketAddr,
-    http: SocketAddr,
+    http: Option<SocketAddr>,
+    data_dir: PathBuf,
     ended: oneshot::Receiver<Option<NodeError>>,
     stop_serving: oneshot::Sender<()>,
     stop_http: watch::Sender<Option<Signal>>,
@@ -58,22 +59,28 @@ impl Server {
         let (effects, following) = Leader::effects_channel();
         let runtime = Handle::current();
         let clock = Clock::start();
-        let (handle, ended) = node::start(&settings.data_dir, settings.members.clone(), &runtime, clock, effects)
-            .map_err(|error| with_hint(error.hint(), error))?;
+        let (handle, ended) =
+            node::start(&settings.data_dir, settings.members.clone(), settings.rejoin, &runtime, clock, effects)
+                .map_err(|error| with_hint(error.hint(&settings.data_dir, settings.members.are_alone()), error))?;
         let leader = Leader::start(handle.clone(), settings.policy, clock, following);
 
         let registry = metrics::registry(&leader)?;
         let readiness = metrics::readiness(handle.clone());
         let routes = coord_io::http::routes(registry, readiness);
         let (stop_http, http_stops) = Shutdown::manual();
-        let http = coord_io::http::serve(settings.http, routes, http_stops)
-            .await
-            .with_context(|| format!("listen on {} (http)", settings.http))?;
+        let http = match settings.http {
+            None => None,
+            Some(address) => {
+                let bound = coord_io::http::serve(address, routes, http_stops).await;
+                Some(bound.with_context(|| format!("listen on {address} (http)"))?)
+            }
+        };
 
         let address = listener.local_addr().context("read the address that the node listens on")?;
         let (stop_serving, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(serve(handle.clone(), leader.clone(), settings.storage.clone(), listener, stopped));
-        Ok(Self { handle, leader, address, http, ended, stop_serving, stop_http, serving, _lock: lock })
+        let data_dir = settings.data_dir.clone();
+        Ok(Self { handle, leader, address, http, data_dir, ended, stop_serving, stop_http, serving, _lock: lock })
     }
 
     pub fn handle(&self) -> &CoordinatorHandle {
@@ -89,7 +96,8 @@ impl Server {
         self.address
     }
 
-    pub fn http_address(&self) -> SocketAddr {
+    /// Where metrics and health are, unless that is switched off.
+    pub fn http_address(&self) -> Option<SocketAddr> {
         self.http
     }
 
@@ -100,7 +108,10 @@ impl Server {
             end = &mut self.ended => {
                 let error = end.ok().flatten();
                 return match error {
-                    Some(error) => Err(with_hint(error.hint(), error)),
+                    Some(error) => {
+                        let hint = error.hint(&self.data_dir, self.handle.members().are_alone());
+                        Err(with_hint(hint, error))
+                    }
                     None => Err(anyhow::anyhow!("the raft thread panicked; its message is above")),
                 };
             }
@@ -165,7 +176,7 @@ fn lock(data_dir: &Path) -> anyhow::Result<File> {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
             let error = LogError::Locked { folder: data_dir.to_owned() };
-            Err(with_hint(error.hint(), error))
+            Err(with_hint(error.hint(false), error))
         }
         Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("lock {}", path.display())),
     }
@@ -195,7 +206,7 @@ pub async fn serve_until_signal(settings: ServeSettings) -> anyhow::Result<()> {
     tracing::info!(
         node = settings.members.node,
         grpc = %server.address(),
-        http = %server.http_address(),
+        http = server.http_address().map_or("off".to_owned(), |address| address.to_string()),
         data_dir = %settings.data_dir.display(),
         storage = settings.storage,
         "coordinator is up"

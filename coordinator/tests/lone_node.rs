@@ -89,6 +89,79 @@ async fn a_restart_keeps_jobs_and_goes_on_with_them() {
     server.stop().await;
 }
 
+/// What finished jobs reached is a fact; their loss was a gauge of the leader that is gone.
+#[tokio::test]
+async fn a_finished_job_shows_its_last_step_after_a_restart() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    let mut client = jobs(&server).await;
+    client.submit_job(submit("r1", "chat")).await.expect("submit");
+    let mut agent = Agent::attach(server.address(), "w1", 1).await;
+    let key = agent.expect_launch().await.key.expect("a key");
+    agent.ready(&key).await;
+    agent.expect_rendezvous().await;
+    agent.running(&key).await;
+    let exited = v1::ReplicaExited { code: Some(0), cause: "done".to_owned(), last_step: 300, ..Default::default() };
+    agent.fact(&key, v1::fact::Fact::Exited(exited)).await;
+    wait_for_phase(&mut client, "chat", Phase::Succeeded).await;
+    server.stop().await;
+
+    let server = lone_node(folder.path()).await;
+    let progress = describe(&mut jobs(&server).await, "chat").await.progress.expect("what is known");
+    assert_eq!((progress.step, progress.at_millis), (300, 0));
+    let listed = jobs(&server).await.list_jobs(v1::ListJobsRequest::default()).await.expect("list").into_inner();
+    assert_eq!(listed.jobs[0].progress.as_ref().map(|progress| progress.step), Some(300));
+    server.stop().await;
+}
+
+/// RFT-06, and a log that is gone as a whole.
+#[tokio::test]
+async fn a_used_directory_without_its_log_or_of_another_node_is_refused() {
+    let folder = TempDir::new().expect("folder");
+    lone_node(folder.path()).await.stop().await;
+    let data_dir = folder.path().display().to_string();
+
+    let other = support::settings(folder.path(), |flags| flags.node_id = Some("2".to_owned()));
+    let refused = refusal(&other).await;
+    assert!(refused.contains(&format!("{data_dir} belongs to node 1, got `--node-id 2`")), "{refused}");
+
+    let log = folder.path().join("raft");
+    let files: Vec<_> = std::fs::read_dir(&log).expect("list").map(|entry| entry.expect("entry").path()).collect();
+    for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "raftlog")) {
+        std::fs::write(file, []).expect("empty");
+    }
+    for _ in 0..2 {
+        let refused = refusal(&support::settings(folder.path(), |_| ())).await;
+        assert!(refused.contains("was used before") && refused.contains(&log.display().to_string()), "{refused}");
+        assert!(refused.contains("from a backup") && refused.contains("the list of jobs is lost"), "{refused}");
+    }
+    std::fs::remove_dir_all(&log).expect("remove");
+    assert!(refusal(&support::settings(folder.path(), |_| ())).await.contains("was used before"));
+}
+
+/// A directory that an older version used has no identity yet.
+#[tokio::test]
+async fn a_used_directory_without_an_identity_gets_one_quietly() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    jobs(&server).await.submit_job(submit("r1", "chat")).await.expect("submit");
+    server.stop().await;
+    std::fs::remove_file(folder.path().join("node.json")).expect("remove");
+    let server = lone_node(folder.path()).await;
+    describe(&mut jobs(&server).await, "chat").await;
+    server.stop().await;
+    std::fs::remove_dir_all(folder.path().join("raft")).expect("remove");
+    assert!(refusal(&support::settings(folder.path(), |_| ())).await.contains("was used before"));
+}
+
+async fn refusal(settings: &coordinator::ServeSettings) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
+    match coordinator::server::Server::start(settings, listener).await {
+        Ok(_) => panic!("it started"),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
 #[tokio::test]
 async fn a_second_process_on_the_same_data_directory_is_refused() {
     let folder = TempDir::new().expect("folder");
@@ -177,7 +250,7 @@ async fn metrics_and_readiness_tell_of_jobs_and_workers() {
     client.submit_job(submit("r1", "chat")).await.expect("submit");
     let mut agent = Agent::attach(server.address(), "w1", 3).await;
     agent.expect_launch().await;
-    let page = get(server.http_address(), "/metrics").await;
+    let page = get(server.http_address().expect("http is on"), "/metrics").await;
     for line in [
         "coord_jobs{phase=\"PREPARING\"} 1",
         "coord_jobs{phase=\"FAILED\"} 0",
@@ -191,7 +264,7 @@ async fn metrics_and_readiness_tell_of_jobs_and_workers() {
     ] {
         assert!(page.lines().any(|found| found == line), "{line} in\n{page}");
     }
-    assert!(get(server.http_address(), "/readyz").await.ends_with("ready\n"));
+    assert!(get(server.http_address().expect("http is on"), "/readyz").await.ends_with("ready\n"));
     server.stop().await;
 }
 

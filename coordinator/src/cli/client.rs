@@ -135,8 +135,18 @@ impl Client {
         Ok(answer.workers)
     }
 
+    /// As the leader sees them, or, if none answers, as any node does.
     pub async fn members(&mut self) -> Result<v1::ListMembersResponse, CallError> {
-        self.call(Patience::SHORT, async |channel| cluster(channel).list_members(v1::ListMembersRequest {}).await).await
+        let answer = self.members_of(false).await?;
+        if answer.leader == 0 || answer.leader == answer.node {
+            return Ok(answer);
+        }
+        Ok(self.members_of(true).await.unwrap_or(answer))
+    }
+
+    async fn members_of(&mut self, of_leader: bool) -> Result<v1::ListMembersResponse, CallError> {
+        let request = v1::ListMembersRequest { of_leader };
+        self.call(Patience::SHORT, async |channel| cluster(channel).list_members(request).await).await
     }
 
     async fn call<T>(

@@ -85,7 +85,7 @@ fn head(job: &v1::Job) -> Table {
 }
 
 /// The gauge in one line: `step 120 of 300 (40 %), loss 3.2100, 5,123 tokens/s, ETA 21 s`. Speed and time left
-/// make sense only while the job runs.
+/// make sense only while the job runs; the loss was not kept where the gauge has no time.
 pub fn progress(progress: &v1::Progress, phase: v1::Phase) -> String {
     let runs = phase == v1::Phase::Running;
     if progress.step == 0 && !progress.stage.is_empty() {
@@ -98,7 +98,7 @@ pub fn progress(progress: &v1::Progress, phase: v1::Phase) -> String {
     } else {
         parts.push(format!("step {}", progress.step));
     }
-    if progress.step > 0 {
+    if progress.step > 0 && progress.at_millis > 0 {
         parts.push(format!("loss {:.4}", progress.loss));
     }
     if runs && progress.tokens_per_second >= 1.0 {
@@ -149,6 +149,7 @@ mod tests {
             loss: 3.21,
             tokens_per_second: 5_123.4,
             seconds_per_step: 0.12,
+            at_millis: 1,
             ..v1::Progress::default()
         };
         assert_eq!(
@@ -158,6 +159,8 @@ mod tests {
         assert_eq!(progress(&gauge, v1::Phase::Failed), "step 120 of 300 (40 %), loss 3.2100");
         gauge.steps = 0;
         assert_eq!(progress(&gauge, v1::Phase::Running), "step 120, loss 3.2100, 5,123 tokens/s");
+        let kept = v1::Progress { step: 300, ..v1::Progress::default() };
+        assert_eq!(progress(&kept, v1::Phase::Succeeded), "step 300");
         let preparing = v1::Progress { stage: "tokenizing train.a".into(), ..v1::Progress::default() };
         assert_eq!(progress(&preparing, v1::Phase::Preparing), "tokenizing train.a");
     }

@@ -1,4 +1,4 @@
-//! The JSON shapes of what the coordinator knows: those of `--output json` and of the console's API.
+//! The JSON shapes of what the coordinator knows, as `--output json` prints them.
 
 use coord_proto::v1;
 use jiff::Timestamp;
@@ -102,7 +102,7 @@ pub fn progress(progress: &v1::Progress) -> Value {
     json!({
         "step": progress.step,
         "steps": (progress.steps > 0).then_some(progress.steps),
-        "loss": progress.loss,
+        "loss": (progress.at_millis > 0).then_some(progress.loss),
         "learning_rate": progress.learning_rate,
         "tokens_per_second": progress.tokens_per_second,
         "seconds_per_step": progress.seconds_per_step,
@@ -161,6 +161,8 @@ pub fn members(answer: &v1::ListMembersResponse) -> Value {
             "address": member.address,
             "voter": member.voter,
             "leader": member.node == answer.leader,
+            "state": member.state,
+            "last_heard_seconds": member.last_heard_millis.map(|millis| millis as f64 / 1000.0),
         })
     };
     json!({

@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(line(&job), "QUEUED  place 2 in the queue; 2 slots wanted, 1 free");
         let running = v1::Job {
             phase: v1::Phase::Running.into(),
-            progress: Some(v1::Progress { step: 3, steps: 10, loss: 2.0, ..v1::Progress::default() }),
+            progress: Some(v1::Progress { step: 3, steps: 10, loss: 2.0, at_millis: 1, ..v1::Progress::default() }),
             ..v1::Job::default()
         };
         assert_eq!(line(&running), "RUNNING  step 3 of 10 (30 %), loss 2.0000");

@@ -6,8 +6,10 @@ use raft::eraftpb::{Message, MessageType, SnapshotMetadata};
 use raft::{Config, RawNode, ReadOnlyOption, SnapshotStatus, StateRole};
 use thiserror::Error;
 
+use super::identity::Stage;
 use super::log::{Log, LogError};
 use super::reads::Reads;
+use super::standing::{Standing, standing_at};
 
 /// Milliseconds on a clock that never goes back.
 pub type Millis = u64;
@@ -21,6 +23,7 @@ const TICKS_CAUGHT_UP: u64 = 3;
 const MESSAGE_BYTES: u64 = 1 << 20;
 const UNCOMMITTED_BYTES: u64 = 64 << 20;
 const APPLY_BYTES: u64 = 4 << 20;
+pub(super) const MAX_INFLIGHT: usize = 128;
 
 #[derive(Debug, Error)]
 pub enum DriverError {
@@ -28,6 +31,10 @@ pub enum DriverError {
     Log(#[from] LogError),
     #[error("step raft: {0}")]
     Raft(#[from] raft::Error),
+    #[error("this node has acknowledged entries up to {acknowledged} to node {member}, and its log ends at {last}")]
+    LostEntries { member: u64, acknowledged: u64, last: u64 },
+    #[error("node {member} knows this node by another data directory")]
+    KnownByAnother { member: u64 },
 }
 
 #[derive(Debug)]
@@ -54,6 +61,14 @@ pub enum Event {
     },
     /// Hand the lead to the member that has most of the log.
     GiveUpLead,
+    /// The members have said what this node may do with its new data directory; the owner has remembered it there.
+    TakePart(Stage),
+    /// A member refuses this node: it remembers another data directory of its number.
+    KnownByAnother {
+        member: u64,
+    },
+    /// A member has a new data directory in the place of a lost one.
+    Replaced(u64),
 }
 
 /// A committed entry. Entries without data (each leader appends one) are left out.
@@ -88,6 +103,8 @@ pub enum Effect {
     /// The lead was lost: whether open proposals commit is unknown from here.
     LeadLost,
     LeadWon,
+    /// The node has all that its lost directory had, and votes from now on.
+    CaughtUp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,12 +134,15 @@ pub struct Driver<L: Log> {
     pub(super) effects: Vec<Effect>,
     pub(super) applied: u64,
     pub(super) leads: bool,
+    pub(super) standing: Standing,
     next_tick: Millis,
 }
 
 impl<L: Log> Driver<L> {
-    /// A driver over what lies in `log`. The owner restores the newest snapshot first, then runs [`Driver::on`].
-    pub fn new(node: u64, log: L, now: Millis) -> Result<Self, DriverError> {
+    /// A driver over what lies in `log`, of a directory at this stage. The owner restores the newest snapshot first, then
+    /// runs [`Driver::on`].
+    pub fn new(node: u64, mut log: L, stage: Stage, now: Millis) -> Result<Self, DriverError> {
+        let standing = standing_at(stage, &mut log, node)?;
         let state = log.initial_state()?;
         let (applied, _) = log.latest_snapshot()?;
         let config = Config {
@@ -131,7 +151,7 @@ impl<L: Log> Driver<L> {
             election_tick: ELECTION_TICKS,
             heartbeat_tick: HEARTBEAT_TICKS,
             max_size_per_msg: MESSAGE_BYTES,
-            max_inflight_msgs: 128,
+            max_inflight_msgs: MAX_INFLIGHT,
             max_uncommitted_size: UNCOMMITTED_BYTES,
             max_committed_size_per_ready: APPLY_BYTES,
             pre_vote: true,
@@ -139,7 +159,7 @@ impl<L: Log> Driver<L> {
             read_only_option: ReadOnlyOption::Safe,
             ..Config::default()
         };
-        let lone = state.conf_state.get_voters() == [node];
+        let lone = standing == Standing::Full && state.conf_state.get_voters() == [node];
         let logger = slog::Logger::root(slog::Discard, slog::o!());
         let mut raw = RawNode::new(&config, log, &logger)?;
         if lone {
@@ -152,6 +172,7 @@ impl<L: Log> Driver<L> {
             effects: Vec::new(),
             applied,
             leads: false,
+            standing,
             next_tick: now + TICK_MILLIS,
         })
     }
@@ -164,7 +185,7 @@ impl<L: Log> Driver<L> {
         for event in events {
             match event {
                 Event::Tick => {}
-                Event::Receive(message) => self.receive(message),
+                Event::Receive(message) => self.receive(message)?,
                 Event::Propose { number, data } => self.propose(number, data),
                 Event::Read { number, deadline } => reads.push_back((number, deadline)),
                 Event::Unreachable(member) => self.node.report_unreachable(member),
@@ -173,12 +194,16 @@ impl<L: Log> Driver<L> {
                     self.node.report_snapshot(to, status);
                 }
                 Event::GiveUpLead => self.give_up_lead(),
+                Event::TakePart(stage) => self.take_part(stage)?,
+                Event::KnownByAnother { member } => return Err(DriverError::KnownByAnother { member }),
+                Event::Replaced(member) => self.forget_progress(member),
             }
         }
         self.ask_reads(reads, now);
         while self.node.has_ready() {
             self.handle_ready()?;
         }
+        self.end_catching_up();
         self.answer_reads(now);
         Ok(std::mem::take(&mut self.effects))
     }
@@ -222,21 +247,29 @@ impl<L: Log> Driver<L> {
                 self.next_tick = self.next_tick.max(now + 1);
             }
         }
-        for _ in 0..due {
-            self.node.tick();
+        // Who may not vote may not campaign either: time would lead to that.
+        if self.standing == Standing::Full {
+            for _ in 0..due {
+                self.node.tick();
+            }
         }
     }
 
-    fn receive(&mut self, message: Message) {
+    fn receive(&mut self, message: Message) -> Result<(), DriverError> {
+        if !self.takes(&message) {
+            return Ok(());
+        }
+        self.check_promises(&message)?;
         let grows_the_log = matches!(message.get_msg_type(), MessageType::MsgAppend | MessageType::MsgSnapshot);
         if grows_the_log && !self.node.store().has_room() {
             // As if it were lost: the leader sends it again.
-            return;
+            return Ok(());
         }
         if let Err(error) = self.node.step(message) {
             // Messages of strangers and stale ones: nothing to do about them.
             tracing::debug!(%error, "raft message refused");
         }
+        Ok(())
     }
 
     fn propose(&mut self, number: u64, data: Vec<u8>) {

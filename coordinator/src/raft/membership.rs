@@ -67,6 +67,11 @@ impl Members {
         self.addresses.iter().map(|(member, address)| (*member, address.as_str()))
     }
 
+    /// True if this node is the only member.
+    pub fn are_alone(&self) -> bool {
+        self.addresses.len() == 1
+    }
+
     /// All but this node.
     pub fn peers(&self) -> impl Iterator<Item = (u64, &str)> {
         self.iter().filter(|(member, _)| *member != self.node)

@@ -2,3 +2,4 @@
 
 mod cluster;
 mod disk_log;
+mod lost_directory;

@@ -1,6 +1,7 @@
 //! Carries Raft's messages to the other members: one task and one bounded queue each, losing what does not fit.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 
 use super::driver::Event;
+use super::identity::Identity;
 use super::membership::Members;
 
 /// Raft sends again what is lost, so a full queue costs time, never data.
@@ -35,11 +37,12 @@ pub struct Transport {
 
 impl Transport {
     /// Starts a task per peer on `runtime`; losses are reported to the driver through `events`.
-    pub fn start(members: &Members, runtime: &Handle, events: &mpsc::Sender<Event>) -> Self {
+    pub fn start(members: &Members, identity: &Arc<Identity>, runtime: &Handle, events: &mpsc::Sender<Event>) -> Self {
         let mut queues = BTreeMap::new();
         for (to, address) in members.peers() {
             let (queue, messages) = mpsc::channel(QUEUE_MESSAGES);
-            let peer = Peer { from: members.node, to, address: address.to_owned(), events: events.clone() };
+            let (identity, address, events) = (identity.clone(), address.to_owned(), events.clone());
+            let peer = Peer { from: members.node, to, address, identity, events };
             runtime.spawn(peer.run(messages));
             queues.insert(to, queue);
         }
@@ -58,6 +61,7 @@ struct Peer {
     from: u64,
     to: u64,
     address: String,
+    identity: Arc<Identity>,
     events: mpsc::Sender<Event>,
 }
 
@@ -86,6 +90,10 @@ impl Peer {
                     if reachable {
                         tracing::info!(peer = self.to, address = %self.address, reason = %status.message(), "lost a peer");
                         reachable = false;
+                    }
+                    if is_other_identity(&status) {
+                        let _ = self.events.send(Event::KnownByAnother { member: self.to }).await;
+                        return;
                     }
                 }
             }
@@ -127,15 +135,23 @@ impl Peer {
         }
     }
 
+    /// Our own, and what we remember of the peer.
+    fn identities(&self) -> (String, String) {
+        let known = self.identity.known(self.to).map(|known| known.identity).unwrap_or_default();
+        (self.identity.own().to_owned(), known)
+    }
+
     /// `first` and what waits behind it; snapshots go their own way.
     fn group(&self, first: Message, messages: &mut mpsc::Receiver<Message>, channel: &Channel) -> StepRequest {
-        let mut request = StepRequest { from: self.from, to: self.to, messages: Vec::new() };
+        let (from_identity, to_identity) = self.identities();
+        let mut request =
+            StepRequest { from: self.from, to: self.to, messages: Vec::new(), from_identity, to_identity };
         let mut bytes = 0;
         let mut next = Some(first);
         while let Some(message) = next {
             if message.get_msg_type() == MessageType::MsgSnapshot {
                 let (to, events) = (self.to, self.events.clone());
-                let call = install_snapshot(self.from, to, channel.clone(), message);
+                let call = install_snapshot((self.from, to), self.identities(), channel.clone(), message);
                 tokio::spawn(async move {
                     let result = tokio::time::timeout(SNAPSHOT_DEADLINE, call).await;
                     let arrived = matches!(result, Ok(Ok(())));
@@ -155,13 +171,26 @@ impl Peer {
     }
 }
 
+/// Code of the refusal of a node whose number belongs to another data directory.
+pub const OTHER_IDENTITY: &str = "other_identity";
+
+/// True if a peer refuses this node because it remembers another data directory of its number.
+pub fn is_other_identity(status: &tonic::Status) -> bool {
+    crate::rpc::status::detail_of(status).is_some_and(|detail| detail.code == OTHER_IDENTITY)
+}
+
 enum Ended {
     /// This node stops.
     Closed,
     Broken(tonic::Status),
 }
 
-async fn install_snapshot(from: u64, to: u64, channel: Channel, mut message: Message) -> Result<(), tonic::Status> {
+async fn install_snapshot(
+    (from, to): (u64, u64),
+    (from_identity, to_identity): (String, String),
+    channel: Channel,
+    mut message: Message,
+) -> Result<(), tonic::Status> {
     let data = Bytes::from(message.mut_snapshot().take_data().to_vec());
     let encoded = message.write_to_bytes().map_err(|error| tonic::Status::internal(error.to_string()))?;
     let digest = hex(&Sha256::digest(&data));
@@ -175,6 +204,8 @@ async fn install_snapshot(from: u64, to: u64, channel: Channel, mut message: Mes
             message: if number == 0 { Bytes::from(encoded.clone()) } else { Bytes::new() },
             data: data.slice(begin..end),
             digest: if number + 1 == count { digest.clone() } else { String::new() },
+            from_identity: from_identity.clone(),
+            to_identity: to_identity.clone(),
         }
     });
     let mut client = RaftServiceClient::new(channel).max_encoding_message_size(MESSAGE_LIMIT);

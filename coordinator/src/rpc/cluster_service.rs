@@ -6,6 +6,8 @@ use tonic::{Request, Response, Status};
 
 use crate::handle::CoordinatorHandle;
 use crate::leader::Leader;
+use crate::raft::contacts::is_reachable;
+use crate::raft::driver;
 
 pub struct Cluster {
     pub handle: CoordinatorHandle,
@@ -19,14 +21,15 @@ impl ClusterService for Cluster {
         Ok(Response::new(ListWorkersResponse { workers: self.leader.workers() }))
     }
 
-    async fn list_members(&self, _: Request<ListMembersRequest>) -> Result<Response<ListMembersResponse>, Status> {
+    async fn list_members(
+        &self,
+        request: Request<ListMembersRequest>,
+    ) -> Result<Response<ListMembersResponse>, Status> {
+        if request.into_inner().of_leader {
+            self.handle.require_lead()?;
+        }
         let raft = self.handle.view().raft;
-        let members = self
-            .handle
-            .members()
-            .iter()
-            .map(|(node, address)| Member { node, address: address.to_owned(), voter: true })
-            .collect();
+        let members = self.handle.members().iter().map(|(node, address)| self.member(&raft, node, address)).collect();
         Ok(Response::new(ListMembersResponse {
             members,
             node: raft.node,
@@ -34,5 +37,30 @@ impl ClusterService for Cluster {
             term: raft.term,
             applied: raft.applied,
         }))
+    }
+}
+
+impl Cluster {
+    fn member(&self, raft: &driver::Status, node: u64, address: &str) -> Member {
+        let silence = self.handle.contacts().silence_of(node).filter(|_| node != raft.node);
+        let state = if node == raft.leader {
+            "leader"
+        } else if node == raft.node {
+            "follower"
+        } else if !raft.leads {
+            // Followers speak to the leader only.
+            "unknown"
+        } else if is_reachable(silence) {
+            "follower"
+        } else {
+            "unreachable"
+        };
+        Member {
+            node,
+            address: address.to_owned(),
+            voter: true,
+            state: state.to_owned(),
+            last_heard_millis: silence.map(|silence| silence.as_millis() as u64),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -71,6 +72,20 @@ impl Layers {
             expected,
             got: value.clone(),
         })
+    }
+
+    /// A number within a range.
+    pub fn number(
+        &self,
+        name: &'static str,
+        expected: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, SettingsError> {
+        let got: u64 = self.parse(name, expected)?;
+        if range.contains(&got) {
+            return Ok(got);
+        }
+        Err(SettingsError::Range { name, origin: self.values[name].1.to_string(), expected, range, got })
     }
 
     /// As a configuration file; `derived` are values that a default stands for.

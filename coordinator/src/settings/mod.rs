@@ -3,6 +3,7 @@
 mod layers;
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use coord_common::Millis;
@@ -13,6 +14,11 @@ use thiserror::Error;
 
 use crate::raft::membership::{Members, MembersError};
 use layers::Layers;
+
+/// Below it a worker would be lost between two of its heartbeats; above it a lost one would be missed by nobody.
+const LEASE_SECONDS: RangeInclusive<u64> = 2..=86_400;
+/// All of them are in the memory of each node and in each snapshot.
+const KEEP_JOBS: RangeInclusive<u64> = 1..=1_000_000;
 
 /// What was typed. Nothing is checked here, so that every value is checked in one place, wherever it came from.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -26,7 +32,7 @@ pub struct ServeFlags {
     /// Address of the gRPC services [default: 127.0.0.1:7070]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
-    /// Address of metrics, health and console [default: 127.0.0.1:7071]
+    /// Address of metrics and health, or `off` [default: 127.0.0.1:7071]
     #[arg(long, value_name = "ADDRESS")]
     pub http: Option<String>,
     /// Number of this node among the members [default: 1]
@@ -38,15 +44,18 @@ pub struct ServeFlags {
     /// Where the objects of jobs lie [default: file://DATA_DIR/storage]
     #[arg(long, value_name = "URL")]
     pub storage: Option<String>,
-    /// Finished jobs that stay listed [default: 10000]
+    /// Finished jobs that stay listed, 1 to 1000000 [default: 10000]
     #[arg(long, value_name = "NUMBER")]
     pub keep_jobs: Option<String>,
-    /// Seconds that a silent worker keeps its replicas [default: 60]
+    /// Seconds that a silent worker keeps its replicas, 2 to 86400 [default: 60]
     #[arg(long, value_name = "SECONDS")]
     pub lease: Option<String>,
     /// Listen on addresses that other hosts can reach, without encryption or passwords
     #[arg(long)]
     pub insecure: bool,
+    /// The data directory of this member of several was lost: begin a new one, filled by the leader; for one start
+    #[arg(long)]
+    pub rejoin: bool,
     /// Print the settings with their origin, and exit
     #[arg(long)]
     pub print_config: bool,
@@ -56,12 +65,15 @@ pub struct ServeFlags {
 pub struct ServeSettings {
     pub data_dir: PathBuf,
     pub listen: SocketAddr,
-    pub http: SocketAddr,
+    /// Nothing for `off`.
+    pub http: Option<SocketAddr>,
     pub members: Members,
     /// URL without a slash at the end.
     pub storage: String,
     pub policy: Policy,
     pub insecure: bool,
+    /// A new data directory takes the place of one that was lost.
+    pub rejoin: bool,
     /// Print [`ServeSettings::printed`] and do nothing else.
     pub print_config: bool,
     printed: String,
@@ -79,6 +91,8 @@ pub enum SettingsError {
     UnknownKey { path: PathBuf, key: String },
     #[error("{name} (from {origin}) must be {expected}, got `{got}`")]
     Value { name: &'static str, origin: String, expected: &'static str, got: String },
+    #[error("{name} (from {origin}) must be {expected} from {} to {}, got {got}", range.start(), range.end())]
+    Range { name: &'static str, origin: String, expected: &'static str, range: RangeInclusive<u64>, got: u64 },
     #[error("peers: {0}")]
     Members(#[from] MembersError),
     #[error("{name} {address} can be reached from other hosts, and nothing here asks for passwords yet")]
@@ -102,7 +116,9 @@ impl Coded for SettingsError {
             Self::Insecure { .. } => Some("add `--insecure` if only trusted hosts can reach this address".to_owned()),
             Self::Members(_) => Some("write `--node-id 1 --peers 1=a:7070,2=b:7070,3=c:7070`".to_owned()),
             Self::Storage(error) => error.hint(),
-            Self::Read { .. } | Self::Parse { .. } | Self::Value { .. } | Self::DataDir { .. } => None,
+            Self::Read { .. } | Self::Parse { .. } | Self::Value { .. } | Self::Range { .. } | Self::DataDir { .. } => {
+                None
+            }
         }
     }
 }
@@ -112,15 +128,19 @@ impl ServeSettings {
     pub fn resolve(flags: ServeFlags, environment: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let layers = Layers::gather(&flags, environment)?;
         let listen: SocketAddr = layers.parse("listen", "an IP address and port such as 127.0.0.1:7070")?;
-        let http: SocketAddr = layers.parse("http", "an IP address and port such as 127.0.0.1:7071")?;
-        let node: u64 = layers.parse("node-id", "a number from 1")?;
+        let http: Option<SocketAddr> = match layers.text("http").trim() {
+            "off" => None,
+            _ => Some(layers.parse("http", "`off` or an IP address and port such as 127.0.0.1:7071")?),
+        };
+        let node = layers.number("node-id", "a number", 1..=u64::MAX)?;
         let peers = layers.text("peers");
         let members = match peers.trim() {
             "" => Members::alone(node, address_for_clients(listen))?,
             peers => Members::parse(node, peers)?,
         };
         let insecure: bool = layers.parse("insecure", "true or false")?;
-        for (name, address) in [("listen", listen), ("http", http)] {
+        for (name, address) in [("listen", Some(listen)), ("http", http)] {
+            let Some(address) = address else { continue };
             if !address.ip().is_loopback() && !insecure {
                 return Err(SettingsError::Insecure { name, address });
             }
@@ -133,8 +153,8 @@ impl ServeSettings {
             text => StorageUrl::parse(text).map_err(SettingsError::Storage)?.as_str().to_owned(),
         };
         let policy = Policy {
-            lease: Millis::from_seconds(layers.parse("lease", "a number of seconds")?),
-            keep_jobs: layers.parse("keep-jobs", "a number")?,
+            lease: Millis::from_seconds(layers.number("lease", "a number of seconds", LEASE_SECONDS)?),
+            keep_jobs: layers.number("keep-jobs", "a number", KEEP_JOBS)? as usize,
         };
         let printed = layers.printed(&[("storage", &storage)]);
         Ok(Self {
@@ -145,6 +165,7 @@ impl ServeSettings {
             storage,
             policy,
             insecure,
+            rejoin: flags.rejoin,
             print_config: flags.print_config,
             printed,
         })
@@ -188,7 +209,7 @@ mod tests {
         let settings =
             resolve(flags, &[("COORD_LISTEN", "127.0.0.1:8"), ("COORD_HTTP", "127.0.0.1:7")]).expect("valid");
         assert_eq!(settings.listen.port(), 9);
-        assert_eq!(settings.http.port(), 7);
+        assert_eq!(settings.http.map(|address| address.port()), Some(7));
         assert_eq!(settings.policy.keep_jobs, 5);
         assert_eq!(settings.policy.lease, Millis::from_seconds(60));
         assert_eq!(settings.storage, "file:///var/lib/coord/storage");
@@ -223,6 +244,37 @@ mod tests {
         let error = resolve(ServeFlags { config: Some(file), ..ServeFlags::default() }, &[]).expect_err("refused");
         assert!(error.to_string().contains("unknown key `port`"));
         assert!(error.hint().is_some_and(|hint| hint.contains("data-dir")));
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_refused_with_flag_range_and_value() {
+        let flags = |lease: &str, keep: &str| ServeFlags {
+            lease: Some(lease.to_owned()),
+            keep_jobs: Some(keep.to_owned()),
+            ..ServeFlags::default()
+        };
+        let said = |flags| resolve(flags, &[]).expect_err("refused").to_string();
+        assert_eq!(
+            said(flags("0", "1")),
+            "lease (from flag --lease) must be a number of seconds from 2 to 86400, got 0"
+        );
+        assert_eq!(
+            said(flags("2", "0")),
+            "keep-jobs (from flag --keep-jobs) must be a number from 1 to 1000000, got 0"
+        );
+        assert!(resolve(flags("86401", "1"), &[]).is_err());
+        assert!(resolve(flags("60", "1000001"), &[]).is_err());
+        assert!(resolve(flags("86400", "1000000"), &[]).is_ok());
+        let zero = ServeFlags { node_id: Some("0".to_owned()), ..ServeFlags::default() };
+        assert!(said(zero).starts_with("node-id (from flag --node-id) must be a number from 1 to "));
+    }
+
+    #[test]
+    fn http_can_be_switched_off() {
+        let flags = ServeFlags { http: Some("off".to_owned()), ..ServeFlags::default() };
+        assert_eq!(resolve(flags, &[]).expect("valid").http, None);
+        let flags = ServeFlags { http: Some("on".to_owned()), ..ServeFlags::default() };
+        assert!(resolve(flags, &[]).expect_err("refused").to_string().contains("`off` or an IP address"));
     }
 
     #[test]

@@ -67,6 +67,7 @@ fn running() -> v1::Job {
             tokens_per_second: 5_123.0,
             seconds_per_step: 0.125,
             checkpoint_seconds: 0.25,
+            at_millis: 1_482_641_500_000,
             ..v1::Progress::default()
         }),
         checkpoints: vec![checkpoint(50), checkpoint(100)],

@@ -2,7 +2,7 @@
 
 use coord_common::convert::{checkpoint_to_wire, phase_to_wire, progress_to_wire, spec_to_wire};
 use coord_common::exit_rule::{Cause, Judgement, judge};
-use coord_common::{JobId, Millis, Rank, replica_name};
+use coord_common::{JobId, Millis, Rank, Step, replica_name};
 use coord_proto::v1;
 
 use crate::blocker::Blocker;
@@ -38,7 +38,7 @@ pub(super) fn message(
         ended_millis: job.ended.map_or(0, |time: Millis| time.0),
         generation: job.generation.0,
         replicas: job.ranks().map(|(rank, replica)| replica_message(state, seen, job, rank, replica)).collect(),
-        progress: seen.progress.get(&job.spec.job).map(progress_to_wire),
+        progress: progress(seen, job),
         checkpoints: job.checkpoints.iter().map(checkpoint_to_wire).collect(),
         interruptions: job.interruptions.iter().map(interruption_to_wire).collect(),
         failure: job.failure.as_ref().map(failure_to_wire),
@@ -47,6 +47,16 @@ pub(super) fn message(
         job_dir: job.job_dir.clone(),
         ended_by: job.cancelled_by.map_or(String::new(), |by| by.as_str().to_owned()),
     }
+}
+
+/// The gauge. Of a job that has ended its last step is a fact and outlives the leader that heard the gauge; without
+/// a time, because the rest was not kept.
+fn progress(seen: &Liveness, job: &Job) -> Option<v1::Progress> {
+    if let Some(gauge) = seen.progress.get(&job.spec.job) {
+        return Some(progress_to_wire(gauge));
+    }
+    let known = job.phase.is_final() && job.best_step > Step(0);
+    known.then(|| v1::Progress { step: job.best_step.0, ..v1::Progress::default() })
 }
 
 fn replica_message(state: &ClusterState, seen: &Liveness, job: &Job, rank: Rank, replica: &Replica) -> v1::Replica {

@@ -60,6 +60,11 @@ impl DiskLog {
         Ok(Self { mirror, engine, snapshots, folder })
     }
 
+    /// True once the node has voted or taken an entry: from then on others rely on what is here.
+    pub fn is_used(&self) -> bool {
+        self.mirror.hard_state.term > 0
+    }
+
     fn write(&self, batch: &mut LogBatch, operation: &'static str) -> Result<(), LogError> {
         self.engine.write(batch, true).map(drop).map_err(|source| self.failed(operation, source))
     }

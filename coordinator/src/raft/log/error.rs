@@ -20,6 +20,10 @@ pub enum LogError {
     OtherNode { folder: PathBuf, expected: u64, got: u64 },
     #[error("data directory {} has the members {expected:?}, got {got:?}", folder.display())]
     OtherMembers { folder: PathBuf, expected: Vec<u64>, got: Vec<u64> },
+    #[error("{} cannot be read: {found}", file.display())]
+    Identity { file: PathBuf, found: String },
+    #[error("data directory {} was used before, and its raft log in {} is empty", data_dir.display(), data_dir.join("raft").display())]
+    Emptied { data_dir: PathBuf },
     #[error("data directory {} is in use by another process", folder.display())]
     Locked { folder: PathBuf },
 }
@@ -28,7 +32,11 @@ impl LogError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Io { .. } | Self::Engine { .. } => "log_io",
-            Self::Damaged { .. } | Self::DamagedSnapshot { .. } | Self::Gap { .. } => "log_damaged",
+            Self::Damaged { .. }
+            | Self::DamagedSnapshot { .. }
+            | Self::Gap { .. }
+            | Self::Identity { .. }
+            | Self::Emptied { .. } => "log_damaged",
             Self::OtherNode { .. } | Self::OtherMembers { .. } => "wrong_data_dir",
             Self::Locked { .. } => "data_dir_locked",
         }
@@ -43,15 +51,22 @@ impl LogError {
             | Self::Damaged { .. }
             | Self::DamagedSnapshot { .. }
             | Self::Gap { .. }
+            | Self::Identity { .. }
+            | Self::Emptied { .. }
             | Self::OtherNode { .. }
             | Self::OtherMembers { .. } => false,
         }
     }
 
-    pub fn hint(&self) -> Option<String> {
+    /// `alone`: the node is the only member of its cluster, so nobody else has what it lost.
+    pub fn hint(&self, alone: bool) -> Option<String> {
         match self {
-            Self::Damaged { file: damaged, .. } | Self::DamagedSnapshot { file: damaged, .. } => Some(replace(damaged)),
-            Self::Gap { folder, .. } => Some(replace(folder)),
+            Self::Damaged { file, .. } | Self::DamagedSnapshot { file, .. } => {
+                Some(lost(file.ancestors().nth(2).unwrap_or(file), alone))
+            }
+            Self::Gap { folder, .. } => Some(lost(folder.parent().unwrap_or(folder), alone)),
+            Self::Identity { file, .. } => Some(lost(file.parent().unwrap_or(file), alone)),
+            Self::Emptied { data_dir } => Some(lost(data_dir, alone)),
             Self::OtherNode { .. } => Some("give each node its own `--data-dir`".to_owned()),
             Self::OtherMembers { .. } => Some(
                 "start with the same members in `--peers`; their addresses may change, their numbers not".to_owned(),
@@ -63,15 +78,23 @@ impl LogError {
         }
     }
 
-    pub(super) fn io(operation: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    pub(in crate::raft) fn io(operation: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { operation, path: path.to_owned(), source }
     }
 }
 
-fn replace(damaged: &Path) -> String {
-    let folder = damaged.ancestors().nth(2).unwrap_or(damaged).display();
+/// What to do about a data directory that has lost what it held.
+pub fn lost(data_dir: &Path, alone: bool) -> String {
+    let folder = data_dir.display();
+    if alone {
+        return format!(
+            "restore the whole of {folder} from a backup of the stopped node; without one, `mv {folder} {folder}.lost` \
+             and start again: the list of jobs is lost then, their checkpoints and logs in storage stay"
+        );
+    }
     format!(
-        "nothing was changed on disk; restore {folder} from a backup, or, if all other nodes run and agree, \
-         `mv {folder} {folder}.damaged` and start this node again: it receives everything from the leader"
+        "an older copy of {folder} is no help, it has forgotten votes and entries; see with `coord members` that all \
+         other nodes run, then `mv {folder} {folder}.lost` and start this node once with `--rejoin`: it receives \
+         everything from the leader, and votes when it has it"
     )
 }

@@ -8,7 +8,7 @@ pub mod tail;
 
 use raft::eraftpb::{Entry, HardState, Snapshot, SnapshotMetadata};
 
-pub use error::LogError;
+pub use error::{LogError, lost};
 
 /// What must be durable before the messages of a ready may leave: written as one synced batch.
 #[derive(Default)]

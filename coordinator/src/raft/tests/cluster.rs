@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use raft::eraftpb::Message;
 
 use crate::raft::driver::{Driver, Effect, Event, Refusal, TICK_MILLIS};
+use crate::raft::identity::Stage;
 use crate::raft::log::memory::MemoryLog;
 
 /// Delivers in order, at once, unless a member is cut off. Time moves only by [`Network::pass`].
@@ -26,7 +27,7 @@ impl Network {
             .iter()
             .map(|node| {
                 let log = MemoryLog::with_entries_kept(&voters, 2);
-                (*node, Driver::new(*node, log, 0).expect("a fresh log"))
+                (*node, Driver::new(*node, log, Stage::Used, 0).expect("a fresh log"))
             })
             .collect();
         let applied = voters.iter().map(|node| (*node, Vec::new())).collect();

@@ -179,7 +179,10 @@ fn damage_before_good_records_is_refused_and_nothing_changes() {
     let LogError::Damaged { file: named, offset, .. } = &error else { panic!("another error: {error}") };
     assert_eq!(named, &file);
     assert!((*offset as usize) < body);
-    assert!(error.hint().is_some_and(|hint| hint.contains(".damaged")));
+    let hint = |alone| error.hint(alone).expect("a hint");
+    assert!(hint(true).contains("the list of jobs is lost") && !hint(true).contains("--rejoin"), "{}", hint(true));
+    assert!(hint(false).contains("--rejoin"), "{}", hint(false));
+    assert!(hint(false).contains(&format!("`mv {0} {0}.lost`", folder.path().display())), "{}", hint(false));
     assert_eq!(fs::read(&file).expect("read"), bytes);
 }
 
