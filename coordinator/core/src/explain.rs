@@ -10,7 +10,6 @@ use crate::liveness::Liveness;
 use crate::placement::Verdict;
 use crate::schedule::{self, Verdicts};
 use crate::state::ClusterState;
-use crate::worker::Worker;
 
 const SIGKILL: i32 = 9;
 
@@ -65,14 +64,15 @@ fn held_by(state: &ClusterState, seen: &Liveness, job: &Job) -> Option<Blocker> 
     let usable = state.workers().filter(|(id, worker)| {
         let registration = &worker.registration;
         let class_fits = job.numeric_class.as_ref().is_none_or(|class| *class == registration.numeric_class);
-        class_fits && registration.device == job.spec.device && seen.is_connected(id, worker)
+        let device_fits = registration.device == job.spec.device;
+        class_fits && device_fits && worker.takes_replicas() && seen.is_connected(id, worker)
     });
-    let of_worker = |(id, worker): (&WorkerId, &Worker)| -> Vec<JobId> {
+    let holders = usable.flat_map(|(id, worker)| {
         let known = state.held_by(id).map(|(key, _)| &key.job);
-        known.chain(seen.alive(id, worker).map(|key| &key.job)).cloned().collect()
-    };
-    let jobs: BTreeSet<JobId> = usable.flat_map(of_worker).filter(|holder| *holder != job.spec.job).collect();
-    (!jobs.is_empty()).then(|| Blocker::HeldBy { jobs: jobs.into_iter().collect() })
+        known.chain(seen.alive(id, worker).map(|key| &key.job))
+    });
+    let jobs: BTreeSet<&JobId> = holders.filter(|holder| **holder != job.spec.job).collect();
+    (!jobs.is_empty()).then(|| Blocker::HeldBy { jobs: jobs.into_iter().cloned().collect() })
 }
 
 /// What the end of a cancelled job means for its training, as far as facts tell.

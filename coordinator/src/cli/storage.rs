@@ -20,6 +20,7 @@ pub struct StorageFlags {
 enum StorageCommand {
     /// List what lies at URLs or paths, one level deep; folders end with a slash
     Ls {
+        /// Folders or objects: URLs or paths
         #[arg(required = true, value_name = "URL")]
         urls: Vec<String>,
         /// List all objects below, at any depth
@@ -28,6 +29,7 @@ enum StorageCommand {
     },
     /// Copy objects, or everything below a folder with `--recursive`; the last place is the target
     Cp {
+        /// Sources, then the target: URLs or paths
         #[arg(required = true, num_args = 2.., value_name = "URL")]
         urls: Vec<String>,
         /// Copy everything below the sources
@@ -36,11 +38,13 @@ enum StorageCommand {
     },
     /// Write objects to standard output
     Cat {
+        /// Objects: URLs or paths
         #[arg(required = true, value_name = "URL")]
         urls: Vec<String>,
     },
     /// Delete objects, or everything below a folder with `--recursive`
     Rm {
+        /// Objects, or folders with `--recursive`: URLs or paths
         #[arg(required = true, value_name = "URL")]
         urls: Vec<String>,
         /// Delete everything below the URLs

@@ -33,18 +33,15 @@ pub async fn serve(leader: Leader, mut said: Streaming<AgentMessage>, outgoing: 
     };
     let worker = registration.worker.clone();
     let mut leaving = false;
-    match attend(&leader, &registration, &mut said, &outgoing, &mut leaving).await {
-        Ok(()) if leaving => tracing::info!(%worker, "worker {} left", registration.name),
+    let ended = attend(&leader, &registration, &mut said, &outgoing, &mut leaving).await;
+    match &ended {
+        // After its goodbye it makes no difference whether the process closed its connection or just ended.
+        _ if leaving => tracing::info!(%worker, "worker {} left", registration.name),
         Ok(()) => tracing::info!(%worker, "agent closed its stream"),
-        Err(status) => {
-            // Whether the process closed its connection or just ended makes no difference when it had said goodbye.
-            if leaving {
-                tracing::info!(%worker, "worker {} left", registration.name);
-            } else {
-                tracing::info!(%worker, reason = status.message(), "lost the stream of an agent");
-            }
-            end(&outgoing, status).await;
-        }
+        Err(status) => tracing::info!(%worker, reason = status.message(), "lost the stream of an agent"),
+    }
+    if let Err(status) = ended {
+        end(&outgoing, status).await;
     }
 }
 
@@ -65,6 +62,7 @@ fn invalid(text: impl Into<String>) -> Status {
     plain(Code::InvalidArgument, "invalid_message", text, "agent and coordinator should have the same version")
 }
 
+/// Sets `leaving` when the agent says goodbye.
 async fn attend(
     leader: &Leader,
     registration: &Registration,

@@ -5,7 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use coord_common::Coded;
+use coord_common::job::check_trainer;
+use serde_json::json;
 
 use crate::translate::error::TrainError;
 use crate::translate::flags::Flags;
@@ -36,15 +38,14 @@ pub fn run(flags: &CheckFlags) -> ExitCode {
             ExitCode::SUCCESS
         }
         Some((error, hint)) => {
-            println!("{}", json!({"version": version, "error": error, "hint": hint.map_or(Value::Null, Value::from)}));
+            println!("{}", json!({"version": version, "error": error, "hint": hint}));
             ExitCode::from(2)
         }
     }
 }
 
 fn refusal(flags: &CheckFlags) -> Option<(String, Option<String>)> {
-    if let Err(error) = coord_common::job::check_trainer(&flags.trainer) {
-        use coord_common::error::Coded;
+    if let Err(error) = check_trainer(&flags.trainer) {
         return Some((error.to_string(), error.hint()));
     }
     let arguments: Vec<&[u8]> = flags.arguments.iter().map(|argument| argument.as_os_str().as_bytes()).collect();
