@@ -140,23 +140,58 @@ def relative(ours, theirs):
     return ((ours - theirs).norm() / theirs.norm().clamp_min(1e-30)).item()
 
 
-def compare(dump, model, gradients, losses):
-    """The trainer's figures beside ours."""
+def apart(losses, reference):
+    """The largest relative distance of two runs' losses."""
+    return max(abs(a - b) / abs(b) for a, b in zip(losses, reference))
+
+
+def compare(dump, run, single):
+    """The trainer's figures beside ours; `single` is the same run of the peer in float32, as a yardstick for drift."""
     own = load_parameters(dump / "gradient.safetensors", torch.float64)
-    worst = max((relative(own[name], gradient.to(torch.float64)), name) for name, gradient in gradients.items())
+    worst = max((relative(own[name], gradient.to(torch.float64)), name) for name, gradient in run.first.items())
     told = [json.loads(line)["loss"] for line in open(dump / "ours.jsonl")]
-    apart = [abs(a - b) / abs(b) for a, b in zip(told, losses)]
     buckets = {}
     for line in open(dump / "dev.jsonl"):
         batch = json.loads(line)
         total, rows = buckets.get(batch["bucket"], (0.0, 0))
-        buckets[batch["bucket"]] = (total + model.full_loss(batch), rows + batch["rows"])
-    return {
+        buckets[batch["bucket"]] = (total + run.model.full_loss(batch), rows + batch["rows"])
+    result = {
         "gradient_apart": worst,
-        "losses_apart_in_50_steps": max(apart[:50]),
-        "losses_apart": max(apart),
+        "losses_apart_in_50_steps": apart(told[:50], run.losses[:50]),
+        "losses_apart": apart(told, run.losses),
         "dev_perplexity": {bucket: math.exp(total / rows) for bucket, (total, rows) in sorted(buckets.items())},
     }
+    if single is not None:
+        result["float32_peer_apart_in_50_steps"] = apart(single.losses[:50], run.losses[:50])
+    return result
+
+
+class Run:
+    """All steps of a dump, from its initial weights."""
+
+    def __init__(self, dump, dtype, rate, clip):
+        config = json.loads((dump / "config.json").read_text())
+        parameters = load_parameters(dump / "params.safetensors", dtype)
+        self.model = Translate(config, parameters)
+        self.losses, self.seconds, self.first = [], [], {}
+        with open(dump / "batches.jsonl") as batches, open(dump / "negatives.jsonl") as negatives:
+            for batch, candidates in zip(batches, negatives, strict=True):
+                self.step(parameters, joined(json.loads(batch)), json.loads(candidates), rate, clip)
+
+    def step(self, parameters, batch, candidates, rate, clip):
+        begin = time.perf_counter()
+        loss = self.model.loss(batch, candidates) / batch["rows"]
+        for parameter in parameters.values():
+            parameter.grad = None
+        loss.backward()
+        if not self.first:
+            self.first = {name: parameter.grad.clone() for name, parameter in parameters.items()}
+        torch.nn.utils.clip_grad_norm_(parameters.values(), clip)
+        with torch.no_grad():
+            for parameter in parameters.values():
+                parameter -= rate * parameter.grad
+        self.losses.append(loss.item())
+        self.seconds.append(time.perf_counter() - begin)
 
 
 def main():
@@ -171,32 +206,17 @@ def main():
     flags = arguments.parse_args()
     if flags.threads:
         torch.set_num_threads(flags.threads)
-    config = json.loads((flags.dump / "config.json").read_text())
-    parameters = load_parameters(flags.dump / "params.safetensors", getattr(torch, flags.dtype))
-    model = Translate(config, parameters)
-    losses, seconds, gradients, first = [], [], {}, {}
-    with open(flags.dump / "batches.jsonl") as batches, open(flags.dump / "negatives.jsonl") as negatives:
-        for step, (batch, candidates) in enumerate(zip(batches, negatives, strict=True)):
-            batch, candidates = joined(json.loads(batch)), json.loads(candidates)
-            begin = time.perf_counter()
-            loss = model.loss(batch, candidates) / batch["rows"]
-            for parameter in parameters.values():
-                parameter.grad = None
-            loss.backward()
-            if step == 0:
-                first = {name: parameter.grad.clone() for name, parameter in parameters.items()}
-                gradients = {name: summary(parameter.grad) for name, parameter in sorted(parameters.items())}
-            torch.nn.utils.clip_grad_norm_(parameters.values(), flags.clip)
-            with torch.no_grad():
-                for parameter in parameters.values():
-                    parameter -= flags.rate * parameter.grad
-            losses.append(loss.item())
-            seconds.append(time.perf_counter() - begin)
-    result = {"gradients": gradients, "losses": losses}
+    run = Run(flags.dump, getattr(torch, flags.dtype), flags.rate, flags.clip)
+    gradients = {name: summary(gradient) for name, gradient in sorted(run.first.items())}
+    result = {"gradients": gradients, "losses": run.losses}
     if flags.time:
-        result["seconds"] = seconds
+        result["seconds"] = run.seconds
     if flags.compare:
-        result = {"compared": compare(flags.dump, model, first, losses), "seconds": sorted(seconds)[len(seconds) // 2]}
+        single = Run(flags.dump, torch.float32, flags.rate, flags.clip) if flags.dtype == "float64" else None
+        result = {
+            "compared": compare(flags.dump, run, single),
+            "seconds": sorted(run.seconds)[len(run.seconds) // 2],
+        }
     print(json.dumps(result, indent=1))
 
 
