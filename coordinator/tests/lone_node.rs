@@ -97,10 +97,7 @@ async fn a_finished_job_shows_its_last_step_after_a_restart() {
     let mut client = jobs(&server).await;
     client.submit_job(submit("r1", "chat")).await.expect("submit");
     let mut agent = Agent::attach(server.address(), "w1", 1).await;
-    let key = agent.expect_launch().await.key.expect("a key");
-    agent.ready(&key).await;
-    agent.expect_rendezvous().await;
-    agent.running(&key).await;
+    let key = agent.run_next().await;
     let exited = v1::ReplicaExited { code: Some(0), cause: "done".to_owned(), last_step: 300, ..Default::default() };
     agent.fact(&key, v1::fact::Fact::Exited(exited)).await;
     wait_for_phase(&mut client, "chat", Phase::Succeeded).await;
@@ -180,10 +177,7 @@ async fn logs_come_from_the_agent_then_from_storage_and_end_with_the_job() {
     let mut client = jobs(&server).await;
     client.submit_job(submit("r1", "chat")).await.expect("submit");
     let mut agent = Agent::attach(server.address(), "w1", 1).await;
-    let key = agent.expect_launch().await.key.expect("a key");
-    agent.ready(&key).await;
-    agent.expect_rendezvous().await;
-    agent.running(&key).await;
+    let key = agent.run_next().await;
     wait_for_phase(&mut client, "chat", Phase::Running).await;
 
     let request = v1::ReadLogsRequest {

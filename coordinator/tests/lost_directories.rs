@@ -24,12 +24,32 @@ struct Cluster {
     outside: Runtime,
 }
 
+struct Fallen {
+    leader: usize,
+    lost: usize,
+    applied: u64,
+}
+
 impl Cluster {
     fn new() -> Self {
         let listeners: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").expect("bind")).collect();
         let addresses = listeners.iter().map(|listener| listener.local_addr().expect("address")).collect();
         let folder = TempDir::new().expect("folder");
         Self { folder, addresses, nodes: vec![None, None, None], outside: Runtime::new().expect("runtime") }
+    }
+
+    /// Three nodes with a job, of which a follower that has it all is killed.
+    fn lose_a_follower(&mut self) -> Fallen {
+        for node in 0..3 {
+            self.start(node, &[]);
+        }
+        self.submit("before");
+        let leader = self.leader();
+        let lost = (leader + 1) % 3;
+        let applied = self.members(leader).expect("it answers").applied;
+        self.until_applied(lost, applied);
+        self.kill(lost);
+        Fallen { leader, lost, applied }
     }
 
     fn data_dir(&self, node: usize) -> PathBuf {
@@ -122,15 +142,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 #[test]
 fn a_member_with_an_emptied_directory_is_refused_and_comes_back_by_rejoin() {
     let mut cluster = Cluster::new();
-    for node in 0..3 {
-        cluster.start(node, &[]);
-    }
-    cluster.submit("before");
-    let leader = cluster.leader();
-    let lost = (leader + 1) % 3;
-    let applied = cluster.members(leader).expect("it answers").applied;
-    cluster.until_applied(lost, applied);
-    cluster.kill(lost);
+    let Fallen { leader, lost, .. } = cluster.lose_a_follower();
     std::fs::remove_dir_all(cluster.data_dir(lost)).expect("remove");
 
     for _ in 0..2 {
@@ -173,15 +185,7 @@ fn a_member_that_starts_for_the_first_time_joins_a_cluster_that_has_entries() {
 #[test]
 fn an_old_directory_that_returns_after_its_replacement_is_refused() {
     let mut cluster = Cluster::new();
-    for node in 0..3 {
-        cluster.start(node, &[]);
-    }
-    cluster.submit("before");
-    let leader = cluster.leader();
-    let lost = (leader + 1) % 3;
-    let applied = cluster.members(leader).expect("it answers").applied;
-    cluster.until_applied(lost, applied);
-    cluster.kill(lost);
+    let Fallen { lost, applied, .. } = cluster.lose_a_follower();
     let old = cluster.folder.path().join("old");
     std::fs::rename(cluster.data_dir(lost), &old).expect("move");
     cluster.start(lost, &["--rejoin"]);

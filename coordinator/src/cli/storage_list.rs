@@ -1,5 +1,6 @@
 //! `coord storage ls`: what lies at a place, one level deep or all of it.
 
+use coord_common::size::bytes;
 use coord_io::storage::{Entry, Level, Storage, open_object};
 use serde_json::{Value, json};
 
@@ -75,7 +76,7 @@ fn table(rows: &[Row]) -> Table {
     let mut table = Table::new(&["SIZE", "MODIFIED", "URL"]);
     for Row { url, object } in rows {
         match object {
-            Some(entry) => table.row([text::bytes(entry.bytes), text::stamp(modified(entry)), url.clone()]),
+            Some(entry) => table.row([bytes(entry.bytes), text::stamp(modified(entry)), url.clone()]),
             None => table.row(["-", "-", url.as_str()]),
         }
     }

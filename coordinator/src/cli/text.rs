@@ -92,18 +92,6 @@ pub fn count(value: u64) -> String {
     text
 }
 
-/// Size in the unit that leaves one to four digits: `17 B`, `1.5 KiB`, `3.6 MiB`.
-pub fn bytes(value: u64) -> String {
-    let mut amount = value as f64;
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if amount < 1024.0 {
-            return if unit == "B" { format!("{value} B") } else { format!("{amount:.1} {unit}") };
-        }
-        amount /= 1024.0;
-    }
-    format!("{amount:.1} TiB")
-}
-
 /// Program flags as a shell would take them again; bytes that are no text are shown as `\xNN`.
 pub fn shell_words(words: &[impl AsRef<[u8]>]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| shell_word(word.as_ref())).collect();
@@ -175,7 +163,6 @@ mod tests {
     #[test]
     fn counts_and_sizes_are_grouped() {
         assert_eq!([count(0), count(999), count(1_000), count(1_234_567)], ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([bytes(17), bytes(1_536), bytes(3_774_507)], ["17 B", "1.5 KiB", "3.6 MiB"]);
     }
 
     #[test]

@@ -154,6 +154,15 @@ impl Agent {
         }
     }
 
+    /// Plays the next launch of a lone replica up to its first step.
+    pub async fn run_next(&mut self) -> v1::ReplicaKey {
+        let key = self.expect_launch().await.key.expect("a key");
+        self.ready(&key).await;
+        self.expect_rendezvous().await;
+        self.running(&key).await;
+        key
+    }
+
     /// Reports a fact; its acknowledgement comes with the other messages.
     pub async fn fact(&mut self, key: &v1::ReplicaKey, body: Body) {
         self.sequence += 1;
