@@ -103,7 +103,7 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
     };
     let (event_sender, mut events) = mpsc::channel(QUEUE);
     let (link_sender, mut link) = mpsc::channel(QUEUE);
-    tokio::spawn(keep(settings.coordinators, link_sender));
+    let linking = tokio::spawn(keep(settings.coordinators, link_sender));
     let mut agent = Agent {
         state: AgentState::new(registration),
         replicas: Replicas::new(environment, logs.clone(), leftovers, unsent.clone(), event_sender.clone()),
@@ -142,6 +142,7 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
             tracing::info!("the coordinator did not close the stream in time");
         }
     }
+    linking.abort();
     unsent.settle(LOGS_TIMEOUT).await;
     Ok(())
 }
