@@ -11,7 +11,8 @@ use crate::worker::Worker;
 /// counted since. `now` given to `plan` is of the same clock.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Liveness {
-    /// When this node became the leader: nobody's silence counts from before.
+    /// When this node became the leader, and later by the time in which it stood still: nobody's silence counts from
+    /// before.
     pub since: Millis,
     pub workers: BTreeMap<WorkerId, Seen>,
     pub progress: BTreeMap<JobId, Progress>,
@@ -46,6 +47,14 @@ impl Liveness {
     /// Of a new leader that has heard nobody yet.
     pub fn new(since: Millis, policy: Policy) -> Liveness {
         Liveness { since, policy, ..Liveness::default() }
+    }
+
+    /// The leader itself stood still for the last `gap` and heard nobody: that time is nobody's silence.
+    pub fn stood_still(&mut self, gap: Millis, now: Millis) {
+        self.since = (self.since + gap).min(now);
+        for seen in self.workers.values_mut() {
+            seen.last_heartbeat = (seen.last_heartbeat + gap).min(now);
+        }
     }
 
     /// A stream opened, or a heartbeat came over it.

@@ -1,6 +1,7 @@
 //! Which agents this leader hears, through which stream, and what they were told lately.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use coord_common::{Incarnation, Millis, Order, Progress, ReplicaKey, WorkerId};
 use coord_proto::v1::LeaderMessage;
@@ -10,6 +11,12 @@ use tonic::Status;
 
 /// An order whose effect does not show is told again after this long.
 const REPEAT_AFTER: Millis = Millis(1_000);
+
+/// The leader looks at its clock this often; more than [`STOOD_STILL`] between two looks means that it did not run: it was
+/// stopped, swapped out, or its machine was paused.
+pub const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Together with the time between two heartbeats less than the shortest lease.
+const STOOD_STILL: Millis = Millis(500);
 
 pub type Outgoing = mpsc::Sender<Result<LeaderMessage, Status>>;
 
@@ -29,6 +36,8 @@ pub struct Agents {
     term: u64,
     streams: BTreeMap<WorkerId, Stream>,
     numbers: u64,
+    /// When this leader looked at its clock last; nothing before the first look.
+    looked: Option<Millis>,
 }
 
 impl Agents {
@@ -41,6 +50,17 @@ impl Agents {
         self.term = term;
         self.liveness = Liveness::new(now, policy);
         self.streams.clear();
+    }
+
+    /// Call every [`LOOK_EVERY`], and before each decision. Gives the time in which this process stood still.
+    pub fn look(&mut self, now: Millis) -> Option<Millis> {
+        let last = self.looked.replace(now)?;
+        let gap = now.since(last);
+        let stood_still = gap > STOOD_STILL;
+        if stood_still {
+            self.liveness.stood_still(gap, now);
+        }
+        stood_still.then_some(gap)
     }
 
     /// A stream that registered; an older one of the same worker ends. The receiver completes when this one is replaced.
@@ -177,6 +197,29 @@ mod tests {
         assert_eq!(agents.connected(), []);
         assert_eq!(agents.liveness.since, Millis(30));
         assert_eq!(replaced.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+    }
+
+    #[test]
+    fn the_time_in_which_the_leader_stood_still_is_nobody_s_silence() {
+        let mut agents = Agents::default();
+        agents.begin(1, Millis(0), Policy::default());
+        let (stream, _replaced) = attached(&mut agents);
+        for now in (0..=1_000).step_by(100) {
+            assert_eq!(agents.look(Millis(now)), None);
+        }
+        // Back after a minute. Its heartbeats waited in the socket; one is read before the leader looks at its clock.
+        agents.heard(&worker(), &incarnation(), stream, Vec::new(), Millis(61_000));
+        assert_eq!(agents.look(Millis(61_050)), Some(Millis(60_050)));
+        assert_eq!(agents.liveness.workers[&worker()].last_heartbeat, Millis(61_050));
+        assert_eq!(agents.liveness.since, Millis(60_050));
+        assert_eq!(agents.look(Millis(121_050)), Some(Millis(60_000)));
+        assert_eq!(agents.liveness.workers[&worker()].last_heartbeat, Millis(121_050));
+        // Silence goes on to count from where it was.
+        for now in (121_100..=125_000).step_by(100) {
+            assert_eq!(agents.look(Millis(now)), None);
+        }
+        assert_eq!(agents.look(Millis(185_000)), Some(Millis(60_000)));
+        assert_eq!(agents.liveness.workers[&worker()].last_heartbeat, Millis(181_050));
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use coord_common::Millis;
 use coordinator_core::{Command, Reply, plan};
 
 use super::Leader;
+use super::agents::{Agents, LOOK_EVERY};
 
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Between two decisions lies this many times what the last one took: applying must not wait for a planner of a very
@@ -39,6 +41,7 @@ pub(super) async fn run(leader: Leader) {
         let began = Instant::now();
         let commands = handle.peek(|state| {
             let mut agents = leader.agents();
+            look(&mut agents, leader.now());
             agents.liveness.progress.retain(|job, _| state.job(job).is_some());
             plan(state, &agents.liveness, leader.now())
         });
@@ -51,6 +54,24 @@ pub(super) async fn run(leader: Leader) {
             // A plan that was refused would be made again at once: the next one waits for the tick.
             ticks.tick().await;
         }
+    }
+}
+
+/// Beside the decisions, which may wait for a commit.
+pub(super) async fn watch_the_clock(leader: Leader) {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let views = leader.handle().views();
+    // An error: the node has ended.
+    while views.has_changed().is_ok() {
+        looks.tick().await;
+        look(&mut leader.agents(), leader.now());
+    }
+}
+
+fn look(agents: &mut Agents, now: Millis) {
+    if let Some(gap) = agents.look(now) {
+        tracing::warn!(seconds = gap.0 as f64 / 1e3, "this process stood still; no worker is called silent for it");
     }
 }
 

@@ -46,6 +46,7 @@ impl Leader {
             shared: Arc::new(Shared { handle, policy, agents: Mutex::default(), requests: Requests::default(), clock }),
         };
         tokio::spawn(duties::run(leader.clone()));
+        tokio::spawn(duties::watch_the_clock(leader.clone()));
         tokio::spawn(tell(leader.clone(), effects));
         leader
     }
