@@ -77,9 +77,11 @@ struct Node {
     stop: bool,
 }
 
-/// Opens the data directory and starts the loop. With `rejoin` a new directory takes the place of one that was lost. The receiver gets the loop's end: nothing after [`Input::Stop`],
-/// otherwise the error that stopped it. Peers are reached through tasks on `runtime`. While this node leads, what
-/// follows from each round goes to `effects`; a full channel loses it.
+/// Opens the data directory and starts the loop. With `rejoin` a new directory takes the place of one that was lost.
+///
+/// The receiver gets the loop's end: nothing after [`Input::Stop`], otherwise the error that stopped it. Peers are reached
+/// through tasks on `runtime`. While this node leads, what follows from each round goes to `effects`; a full channel
+/// loses it.
 pub fn start(
     data_dir: &Path,
     members: Members,
@@ -147,11 +149,13 @@ pub fn start(
 
 /// The log of `data_dir` and whose it is. A directory that was used and has no log any more is refused.
 fn open(data_dir: &Path, members: &Members) -> Result<(DiskLog, Identity), LogError> {
-    let identity = match Identity::read(data_dir, members.node)? {
+    let known = Identity::read(data_dir, members.node)?;
+    // The log also knows whose directory it is: a wrong number leaves nothing behind.
+    let log = DiskLog::open(data_dir, members.node, &members.voters())?;
+    let identity = match known {
         Some(identity) => identity,
         None => Identity::create(data_dir, members.node)?,
     };
-    let log = DiskLog::open(data_dir, members.node, &members.voters())?;
     match (identity.stage(), log.is_used()) {
         (Stage::Used, false) => return Err(LogError::Emptied { data_dir: data_dir.to_owned() }),
         // Also a directory of a version before identities.

@@ -172,14 +172,26 @@ fn a_member_with_an_emptied_directory_is_refused_and_comes_back_by_rejoin() {
 }
 
 #[test]
-fn a_member_that_starts_for_the_first_time_joins_a_cluster_that_has_entries() {
+fn two_emptied_members_do_not_begin_a_cluster_beside_the_one_that_remembers() {
     let mut cluster = Cluster::new();
-    cluster.start(0, &[]);
-    cluster.start(1, &[]);
-    cluster.submit("before");
-    let applied = cluster.members(cluster.leader()).expect("it answers").applied;
-    cluster.start(2, &[]);
-    cluster.until_applied(2, applied);
+    let Fallen { lost, applied, .. } = cluster.lose_a_follower();
+    let emptied = [lost, cluster.leader()];
+    let left = 3 - emptied[0] - emptied[1];
+    cluster.until_applied(left, applied);
+    cluster.kill(emptied[1]);
+    cluster.kill(left);
+    for node in emptied {
+        std::fs::remove_dir_all(cluster.data_dir(node)).expect("remove");
+        cluster.start(node, &[]);
+    }
+    // Each of them waits for the third, which knows them both.
+    cluster.start(left, &[]);
+    for node in emptied {
+        let (status, said) = cluster.end(node);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains("knows this node by another data directory"), "{said}");
+        assert!(!said.contains("leads the cluster"), "{said}");
+    }
 }
 
 #[test]

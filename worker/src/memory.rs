@@ -23,6 +23,32 @@ pub fn kills() -> Option<u64> {
     groups.folders.first().and_then(|folder| groups.version.kills_in(folder))
 }
 
+/// Kills for want of memory that are not accounted for yet, in a counter that the kernel keeps for all processes of the
+/// control group together: one kill explains one death.
+#[derive(Debug, Default)]
+pub struct Kills {
+    accounted: Option<u64>,
+}
+
+impl Kills {
+    pub const fn new() -> Self {
+        Self { accounted: None }
+    }
+
+    /// Call before a process starts: what was killed before it is not its end.
+    pub fn forget(&mut self, counted: Option<u64>) {
+        self.accounted = self.accounted.max(counted);
+    }
+
+    /// Call when a process was ended by SIGKILL: whether the kernel did it.
+    pub fn explain(&mut self, counted: Option<u64>) -> bool {
+        let (Some(accounted), Some(counted)) = (self.accounted, counted) else { return false };
+        let explained = counted > accounted;
+        self.accounted = Some(accounted + u64::from(explained));
+        explained
+    }
+}
+
 /// MemAvailable and SwapFree of `/proc/meminfo`.
 fn free(meminfo: &str) -> Option<u64> {
     let amount = |name: &str| {
@@ -155,6 +181,21 @@ mod tests {
         assert_eq!(groups.version.kills_in(&memory), Some(7));
         write(memory.join("memory.limit_in_bytes"), "9223372036854771712\n").unwrap();
         assert_eq!(groups.version.left_in(&memory), None);
+    }
+
+    #[test]
+    fn one_kill_of_the_kernel_explains_one_death() {
+        let mut kills = Kills::default();
+        assert!(!kills.explain(Some(5)), "nothing is known of the time before");
+        kills.forget(Some(2));
+        assert!(!kills.explain(Some(2)));
+        assert!(kills.explain(Some(3)));
+        assert!(!kills.explain(Some(3)), "somebody else's SIGKILL, after the kernel's");
+        assert!(kills.explain(Some(5)) && kills.explain(Some(5)) && !kills.explain(Some(5)));
+        kills.forget(Some(7));
+        assert!(!kills.explain(Some(7)) && !kills.explain(None));
+        kills.forget(None);
+        assert!(kills.explain(Some(8)));
     }
 
     #[test]

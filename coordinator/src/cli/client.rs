@@ -172,7 +172,8 @@ impl Client {
         loop {
             let address = self.preferred.clone();
             let channel = self.channel(&address);
-            let try_ends = deadline.min(Instant::now() + patience.one_try);
+            let try_begins = Instant::now();
+            let try_ends = deadline.min(try_begins + patience.one_try);
             let status = match tokio::time::timeout_at(try_ends, once(channel)).await {
                 Ok(Ok(response)) => {
                     self.outage.over();
@@ -188,7 +189,7 @@ impl Client {
                     return (Err(refusal), maybe_done);
                 }
             };
-            self.outage.goes_on(&setback.said, Instant::now());
+            self.outage.goes_on(&setback.said, try_begins, Instant::now());
             maybe_done |= setback.maybe_done;
             // The next try opens a new connection: this one may be the reason.
             self.channels.remove(&address);

@@ -130,10 +130,11 @@ impl From<coord_io::storage::StorageError> for Problem {
         use coord_io::storage::StorageError;
         let exit = match &error {
             StorageError::InvalidUrl { .. } => Exit::Usage,
-            StorageError::NotFound { .. } | StorageError::NotAFile { .. } => Exit::NotFound,
-            StorageError::Denied { .. } | StorageError::Unauthenticated { .. } | StorageError::Other { .. } => {
-                Exit::Failed
-            }
+            StorageError::NotFound { .. } => Exit::NotFound,
+            StorageError::NotAFile { .. }
+            | StorageError::Denied { .. }
+            | StorageError::Unauthenticated { .. }
+            | StorageError::Other { .. } => Exit::Failed,
         };
         Self::Said { exit, hint: error.hint(), message: error.to_string() }
     }

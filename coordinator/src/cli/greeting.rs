@@ -2,7 +2,6 @@
 
 use coord_proto::v1;
 
-use super::call_error::CallError;
 use super::chat::Answer;
 use super::client::Client;
 use super::exit::{Exit, Problem};
@@ -30,8 +29,16 @@ pub async fn greet(
             return Err(Problem::from(refusal).context(DOING));
         }
         let (job, version) = look(client, name, 0).await?;
+        if !job.checkpoints.is_empty() {
+            match refusal.code() {
+                // It came in this moment.
+                "no_checkpoint" => continue,
+                // No matter of its training.
+                _ => return Err(Problem::from(refusal).context(DOING)),
+            }
+        }
         if has_ended(&job) {
-            return Err(never(name, &job, refusal));
+            return Err(never(name, &job));
         }
         if !patient {
             return Err(Problem::failed(format!("{DOING}: {}", not_yet(name, &job)))
@@ -81,10 +88,7 @@ fn not_yet(name: &str, job: &v1::Job) -> String {
     format!("job [{name}] is {state}; it answers from its first complete checkpoint on")
 }
 
-fn never(name: &str, job: &v1::Job, refusal: CallError) -> Problem {
-    if refusal.code() == "no_worker" {
-        return Problem::from(refusal).context(DOING);
-    }
+fn never(name: &str, job: &v1::Job) -> Problem {
     let state = shapes::phase_name(job.phase());
     Problem::failed(format!("{DOING}: job [{name}] is {state} and has no complete checkpoint"))
         .hint(format!("`coord why {name}` tells how it ended"))

@@ -23,9 +23,9 @@ impl Outage {
         self.tell = Some(Box::new(tell));
     }
 
-    /// A try failed in a way that another one may mend.
-    pub fn goes_on(&mut self, why: &str, now: Instant) {
-        let since = *self.since.get_or_insert(now);
+    /// A try that began at `begun` failed in a way that another one may mend.
+    pub fn goes_on(&mut self, why: &str, begun: Instant, now: Instant) {
+        let since = *self.since.get_or_insert(begun);
         if !self.said && now - since >= QUIET {
             self.said = true;
             self.say(&format!("coordinator unreachable ({why}); trying again ..."));
@@ -67,10 +67,11 @@ mod tests {
         let mut outage = Outage::default();
         outage.tell_through(move |text| heard.borrow_mut().push(text.to_owned()));
         let start = Instant::now();
-        outage.goes_on("refused", start);
+        outage.goes_on("refused", start, start);
         outage.over();
         for seconds in [1, 2, 3, 4] {
-            outage.goes_on("refused", start + Duration::from_secs(seconds));
+            let begun = start + Duration::from_secs(seconds);
+            outage.goes_on("refused", begun, begun);
         }
         outage.over();
         outage.over();
@@ -78,5 +79,8 @@ mod tests {
             *said.borrow(),
             ["coordinator unreachable (refused); trying again ...", "coordinator reachable again"]
         );
+        // One try that took too long is enough.
+        outage.goes_on("slow", start, start + QUIET);
+        assert_eq!(said.borrow().len(), 3);
     }
 }

@@ -14,7 +14,7 @@ use super::agents::Outgoing;
 
 const READ_LOG_DEADLINE: Duration = Duration::from_secs(5);
 /// The first question may have to load a model.
-const ASK_DEADLINE: Duration = Duration::from_secs(120);
+const ASK_DEADLINE: Duration = Duration::from_secs(260);
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RequestError {

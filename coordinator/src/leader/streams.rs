@@ -32,17 +32,20 @@ pub async fn serve(leader: Leader, mut said: Streaming<AgentMessage>, outgoing: 
         Err(status) => return end(&outgoing, status).await,
     };
     let worker = registration.worker.clone();
-    let mut leaving = false;
-    let ended = attend(&leader, &registration, &mut said, &outgoing, &mut leaving).await;
-    match &ended {
-        // After its goodbye it makes no difference whether the process closed its connection or just ended.
-        _ if leaving => tracing::info!(%worker, "worker {} left", registration.name),
-        Ok(()) => tracing::info!(%worker, "agent closed its stream"),
-        Err(status) => tracing::info!(%worker, reason = status.message(), "lost the stream of an agent"),
+    match attend(&leader, &registration, &mut said, &outgoing).await {
+        Ok(Ended::Left) => tracing::info!(%worker, "worker {} left", registration.name),
+        Ok(Ended::Closed) => tracing::info!(%worker, "agent closed its stream"),
+        Err(status) => {
+            tracing::info!(%worker, reason = status.message(), "lost the stream of an agent");
+            end(&outgoing, status).await;
+        }
     }
-    if let Err(status) = ended {
-        end(&outgoing, status).await;
-    }
+}
+
+enum Ended {
+    Closed,
+    /// After its goodbye it makes no difference whether the process closed its connection or just ended.
+    Left,
 }
 
 async fn end(outgoing: &Outgoing, status: Status) {
@@ -62,14 +65,12 @@ fn invalid(text: impl Into<String>) -> Status {
     plain(Code::InvalidArgument, "invalid_message", text, "agent and coordinator should have the same version")
 }
 
-/// Sets `leaving` when the agent says goodbye.
 async fn attend(
     leader: &Leader,
     registration: &Registration,
     said: &mut Streaming<AgentMessage>,
     outgoing: &Outgoing,
-    leaving: &mut bool,
-) -> Result<(), Status> {
+) -> Result<Ended, Status> {
     let handle = leader.handle();
     let (worker, incarnation) = (&registration.worker, &registration.incarnation);
     // Also refuses while this node does not lead.
@@ -92,15 +93,26 @@ async fn attend(
 
     let mut views = handle.views();
     let mut facts = FuturesOrdered::new();
+    let mut leaving = false;
     let silence = tokio::time::sleep(SILENCE_MAX);
     tokio::pin!(silence);
     loop {
         tokio::select! {
             message = said.message(), if facts.len() < FACTS_IN_FLIGHT => {
                 silence.as_mut().reset(tokio::time::Instant::now() + SILENCE_MAX);
-                let Some(message) = message? else { return Ok(()) };
+                let message = match message {
+                    Ok(Some(message)) => message,
+                    Ok(None) if !leaving => return Ok(Ended::Closed),
+                    Err(status) if !leaving => return Err(status),
+                    Ok(None) | Err(_) => return Ok(Ended::Left),
+                };
                 match message.message.ok_or_else(|| invalid("a message without content"))? {
                     Said::Heartbeat(heartbeat) => {
+                        if handle.peek(|state| state.worker(worker).is_none_or(|known| known.lost)) {
+                            // It was frozen for longer than the lease, and its stream outlived it.
+                            let text = "this worker was called lost while it was silent";
+                            return Err(plain(Code::Aborted, "lost", text, "attach again"));
+                        }
                         let alive = keys(&heartbeat.alive)?;
                         leader.agents().heard(worker, incarnation, stream, alive, leader.now());
                         send(outgoing, Told::Heartbeat(HeartbeatReply {})).await?;
@@ -114,7 +126,7 @@ async fn attend(
                     Said::Log(data) => leader.requests().answered(data.request, Answered::Log(data)),
                     Said::Answer(answer) => leader.requests().answered(answer.request, Answered::Answer(answer)),
                     Said::Leaving(_) => {
-                        *leaving = true;
+                        leaving = true;
                         let (worker, incarnation) = (worker.clone(), incarnation.clone());
                         handle.propose(Command::DrainWorker { worker, incarnation }).await?;
                     }

@@ -1,6 +1,6 @@
 //! The Raft node as a step function: events and the time in, effects out.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use raft::eraftpb::{Message, MessageType, SnapshotMetadata};
 use raft::{Config, RawNode, ReadOnlyOption, SnapshotStatus, StateRole};
@@ -135,6 +135,8 @@ pub struct Driver<L: Log> {
     pub(super) applied: u64,
     pub(super) leads: bool,
     pub(super) standing: Standing,
+    /// Members that remember another directory of this number.
+    pub(super) refused_by: BTreeSet<u64>,
     next_tick: Millis,
 }
 
@@ -173,6 +175,7 @@ impl<L: Log> Driver<L> {
             applied,
             leads: false,
             standing,
+            refused_by: BTreeSet::new(),
             next_tick: now + TICK_MILLIS,
         })
     }
@@ -195,7 +198,7 @@ impl<L: Log> Driver<L> {
                 }
                 Event::GiveUpLead => self.give_up_lead(),
                 Event::TakePart(stage) => self.take_part(stage)?,
-                Event::KnownByAnother { member } => return Err(DriverError::KnownByAnother { member }),
+                Event::KnownByAnother { member } => self.known_by_another(member)?,
                 Event::Replaced(member) => self.forget_progress(member),
             }
         }

@@ -86,7 +86,7 @@ impl Identity {
         Ok(Some(Self { file, own: record.identity.clone(), record: Mutex::new(record) }))
     }
 
-    /// A new identity, durable before anything else is in the directory.
+    /// A new identity, durable before this node says or promises anything.
     pub fn create(data_dir: &Path, node: u64) -> Result<Self, LogError> {
         let own = uuid::Uuid::new_v4().simple().to_string();
         let members = BTreeMap::new();

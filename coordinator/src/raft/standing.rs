@@ -90,6 +90,20 @@ impl<L: Log> Driver<L> {
         Ok(())
     }
 
+    /// A new directory ends at once. One that holds votes and entries ends when most of the others refuse it: a single one
+    /// may itself have been put back from an old copy.
+    pub(super) fn known_by_another(&mut self, member: u64) -> Result<(), DriverError> {
+        let is_news = self.refused_by.insert(member);
+        let others = self.node.raft.prs().conf().voters().ids().iter().filter(|id| *id != self.node.raft.id).count();
+        if self.standing != Standing::Full || self.refused_by.len() * 2 > others {
+            return Err(DriverError::KnownByAnother { member });
+        }
+        if is_news {
+            tracing::error!(member, "this member remembers another data directory of this node: check both");
+        }
+        Ok(())
+    }
+
     pub(super) fn end_catching_up(&mut self) {
         let Standing::WithoutVote { goal: Some((index, term)) } = self.standing else { return };
         let raft = &self.node.raft;

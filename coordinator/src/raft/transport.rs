@@ -92,8 +92,8 @@ impl Peer {
                         reachable = false;
                     }
                     if is_other_identity(&status) {
+                        // It may be set right by a start with `--rejoin`, so this goes on trying.
                         let _ = self.events.send(Event::KnownByAnother { member: self.to }).await;
-                        return;
                     }
                 }
             }

@@ -75,9 +75,10 @@ impl RaftService for Peers {
             };
             let Some(group) = group else { break };
             self.addressed_here(group.to)?;
-            self.identified(group.from, &group.from_identity, &group.to_identity)?;
             self.handle.contacts().heard(group.from);
             for message in group.messages {
+                // Before each: the queue may have been full while the sender's directory was replaced.
+                self.identified(group.from, &group.from_identity, &group.to_identity)?;
                 self.handle.step(Event::Receive(parse(&message)?)).await?;
             }
         }
@@ -119,10 +120,14 @@ impl RaftService for Peers {
         self.addressed_here(request.to)?;
         if self.meet(request.from, &request.identity, request.rejoin)? {
             tracing::warn!(node = request.from, "a member has lost its data directory and begins with a new one");
-            self.handle.step(Event::Replaced(request.from)).await?;
         }
         let rejoined = self.handle.identity().known(request.from).is_some_and(|known| known.rejoined);
+        if rejoined && request.rejoin {
+            // Each time, because the answer to an earlier call may never have been made; a second time changes nothing.
+            self.handle.step(Event::Replaced(request.from)).await?;
+        }
         // Read after the identity is remembered: a later message of the lost directory is refused.
-        Ok(Response::new(IntroduceResponse { term: self.handle.view().raft.term, rejoined }))
+        let identity = self.handle.identity().own().to_owned();
+        Ok(Response::new(IntroduceResponse { term: self.handle.view().raft.term, rejoined, identity }))
     }
 }

@@ -17,6 +17,7 @@ use layers::Layers;
 
 /// Below it a worker would be lost between two of its heartbeats; above it a lost one would be missed by nobody.
 const LEASE_SECONDS: RangeInclusive<u64> = 2..=86_400;
+const NODE_IDS: RangeInclusive<u64> = 1..=65_535;
 /// All of them are in the memory of each node and in each snapshot.
 const KEEP_JOBS: RangeInclusive<u64> = 1..=1_000_000;
 
@@ -93,6 +94,8 @@ pub enum SettingsError {
     Value { name: &'static str, origin: String, expected: &'static str, got: String },
     #[error("{name} (from {origin}) must be {expected} from {} to {}, got {got}", range.start(), range.end())]
     Range { name: &'static str, origin: String, expected: &'static str, range: RangeInclusive<u64>, got: u64 },
+    #[error("--rejoin is for one of several nodes, and --peers names no others")]
+    RejoinAlone,
     #[error("peers: {0}")]
     Members(#[from] MembersError),
     #[error("{name} {address} can be reached from other hosts, and nothing here asks for passwords yet")]
@@ -114,6 +117,7 @@ impl Coded for SettingsError {
         match self {
             Self::UnknownKey { .. } => Some(format!("the keys are {}", layers::NAMES.join(", "))),
             Self::Insecure { .. } => Some("add `--insecure` if only trusted hosts can reach this address".to_owned()),
+            Self::RejoinAlone => Some("add `--peers` with all members".to_owned()),
             Self::Members(_) => Some("write `--node-id 1 --peers 1=a:7070,2=b:7070,3=c:7070`".to_owned()),
             Self::Storage(error) => error.hint(),
             Self::Read { .. } | Self::Parse { .. } | Self::Value { .. } | Self::Range { .. } | Self::DataDir { .. } => {
@@ -132,12 +136,15 @@ impl ServeSettings {
             "off" => None,
             _ => Some(layers.parse("http", "`off` or an IP address and port such as 127.0.0.1:7071")?),
         };
-        let node = layers.number("node-id", "a number", 1..=u64::MAX)?;
+        let node = layers.number("node-id", "a number", NODE_IDS)?;
         let peers = layers.text("peers");
         let members = match peers.trim() {
             "" => Members::alone(node, address_for_clients(listen))?,
             peers => Members::parse(node, peers)?,
         };
+        if flags.rejoin && members.are_alone() {
+            return Err(SettingsError::RejoinAlone);
+        }
         let insecure: bool = layers.parse("insecure", "true or false")?;
         for (name, address) in [("listen", Some(listen)), ("http", http)] {
             let Some(address) = address else { continue };

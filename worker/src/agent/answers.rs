@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 
 /// A process that nobody asked anything for this long is ended.
 const IDLE: Duration = Duration::from_secs(120);
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// A large model is read from a far store and verified first, on a machine that trains. Less than the leader waits.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(240);
 const QUEUE: usize = 64;
 
 type Key = (String, Option<u64>);
@@ -133,7 +134,7 @@ async fn converse(
 async fn hear(answers: &mut Lines<BufReader<ChildStdout>>) -> std::io::Result<Said> {
     let line = tokio::time::timeout(ANSWER_TIMEOUT, answers.next_line())
         .await
-        .map_err(|_| std::io::Error::other("no answer within 60 s"))??
+        .map_err(|_| std::io::Error::other(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())))??
         .ok_or_else(|| std::io::Error::other("the answering process ended"))?;
     serde_json::from_str(&line).map_err(std::io::Error::other)
 }

@@ -33,10 +33,11 @@ use super::unsent::{Unsent, push_all};
 
 const TICK: Duration = Duration::from_millis(100);
 const QUEUE: usize = 4096;
-/// A leader that acknowledges nothing more does not hold up the agent's end for longer.
-const LEAVE_TIMEOUT: Duration = Duration::from_secs(20);
+/// A leader that acknowledges nothing more does not hold up the agent's end for longer. All three limits together stay
+/// below the 30 s after which Kubernetes kills.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(18);
 /// A store that is unwell does not either.
-const LOGS_TIMEOUT: Duration = Duration::from_secs(10);
+const LOGS_TIMEOUT: Duration = Duration::from_secs(8);
 /// Nor does one that does not answer a goodbye.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 const LOG_PIECE_MAX: u32 = 1 << 20;
@@ -109,23 +110,24 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
         replicas: Replicas::new(environment, logs.clone(), leftovers, unsent.clone(), event_sender.clone()),
         answers: Answers::new(program),
         logs,
+        unsent,
         leader: None,
         metrics,
         events: event_sender,
         begun: Instant::now(),
-        left: false,
+        left: None,
     };
     let mut tick = tokio::time::interval(TICK);
     let mut asked: Option<Instant> = None;
-    while !agent.left {
+    while !agent.is_done() {
         tokio::select! {
             Some(event) = events.recv() => agent.on(event),
             Some(event) = link.recv() => agent.on_link(event),
             _ = tick.tick() => {
                 agent.on(Event::Tick);
-                if asked.is_some_and(|at| at.elapsed() > LEAVE_TIMEOUT) {
+                if agent.left.is_none() && asked.is_some_and(|at| at.elapsed() > LEAVE_TIMEOUT) {
                     tracing::warn!("leaving with facts that no leader has acknowledged");
-                    agent.left = true;
+                    agent.left = Some(Instant::now());
                 }
             }
             _ = shutdown.requested(), if asked.is_none() => {
@@ -143,7 +145,6 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
         }
     }
     linking.abort();
-    unsent.settle(LOGS_TIMEOUT).await;
     Ok(())
 }
 
@@ -194,11 +195,13 @@ struct Agent {
     replicas: Replicas,
     answers: Answers,
     logs: Logs,
+    unsent: Unsent,
     leader: Option<mpsc::Sender<AgentMessage>>,
     metrics: Metrics,
     events: mpsc::Sender<Event>,
     begun: Instant,
-    left: bool,
+    /// Since when nothing but logs is left to do.
+    left: Option<Instant>,
 }
 
 impl Agent {
@@ -218,6 +221,19 @@ impl Agent {
         self.metrics.replicas.set(self.replicas.count() as i64);
         self.metrics.connected.set(self.state.is_connected().into());
         self.metrics.facts_waiting.set(self.state.facts_waiting() as i64);
+    }
+
+    /// Until storage has all logs their readers still come here.
+    fn is_done(&self) -> bool {
+        let Some(left) = self.left else { return false };
+        if self.unsent.is_empty() {
+            return true;
+        }
+        let too_late = left.elapsed() > LOGS_TIMEOUT;
+        if too_late {
+            tracing::warn!("storage does not have all logs yet; the next start with this work directory goes on");
+        }
+        too_late
     }
 
     fn on_link(&mut self, event: LinkEvent) {
@@ -294,7 +310,7 @@ impl Agent {
             Effect::Recorded { key, step } => self.replicas.recorded(&key, step),
             Effect::Terminate(key) => self.replicas.signal(&key, Signal::TERM),
             Effect::Kill(key) => self.replicas.signal(&key, Signal::KILL),
-            Effect::Leave => self.left = true,
+            Effect::Leave => self.left = self.left.or(Some(Instant::now())),
         }
     }
 

@@ -12,7 +12,6 @@ use coord_io::storage::{Storage, StorageError};
 
 /// Tries for one log; what cannot be pushed stays for the next start.
 const TRIES: u32 = 8;
-const POLL: Duration = Duration::from_millis(50);
 
 /// Beside each log `<generation>.log` lies `<generation>.job_dir`, which says where it belongs.
 #[derive(Debug, Clone)]
@@ -50,17 +49,9 @@ impl Unsent {
         let _ = fs::remove_file(self.note_path(key));
     }
 
-    /// Waits until storage has every log, but no longer than `at_most`. Call when no replica runs any more.
-    pub async fn settle(&self, at_most: Duration) {
-        let empty = async {
-            while self.find().is_ok_and(|left| !left.is_empty()) {
-                tokio::time::sleep(POLL).await;
-            }
-        };
-        if tokio::time::timeout(at_most, empty).await.is_err() {
-            let folder = self.folder.display();
-            tracing::warn!(%folder, "storage does not have all logs yet; the next start with this work directory goes on");
-        }
+    /// Whether storage has every log. What cannot be looked up counts as not there.
+    pub fn is_empty(&self) -> bool {
+        self.find().is_ok_and(|left| left.is_empty())
     }
 
     /// What lies there; call before the first replica starts.

@@ -111,7 +111,8 @@ impl Checkpoints {
         for (_, name) in self.names().await? {
             match self.manifest(&name).await {
                 Ok((manifest, _)) => named.extend(manifest.files.into_iter().map(|file| file.name)),
-                Err(_) => return Ok(Vec::new()),
+                Err(CheckpointError::Invalid { .. }) => return Ok(Vec::new()),
+                Err(error) => return Err(error),
             }
         }
         let entries = self.storage.list("").await?;

@@ -18,7 +18,7 @@ pub enum DataError {
     LineCounts { source_url: String, source_lines: u64, target_url: String, target_lines: u64 },
     #[error("{source_url} and {target_url} hold no lines")]
     Empty { source_url: String, target_url: String },
-    #[error("preparing the data takes about {} of memory, {} are available", bytes(*needed), bytes(*available))]
+    #[error("preparing the data takes at least {} of memory, {} are available", bytes(*needed), bytes(*available))]
     Memory { needed: u64, available: u64 },
     #[error("{flag} must be at least 5 (4 control symbols and a word), got {size}")]
     VocabularySize { flag: String, size: usize },

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 /// Above this share of unknown tokens a file is warned about.
 pub const UNKNOWN_SHARE_WARNED: f64 = 0.10;
 
-/// Text, the same as decimal ids, and the ids as read: each about as large as the files.
-const MEMORY_PER_BYTE: u64 = 3;
+/// At least: all texts are held at once, and what is made of them comes on top.
+const MEMORY_PER_BYTE: u64 = 1;
 
 /// A file and the flag that named it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coord_common::exit_rule::{SIGABRT, SIGKILL};
@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
 use super::output::{Stream, capture};
-use crate::memory;
+use crate::memory::{self, Kills};
 use crate::replica::pipe;
 
 /// Output that a dead child's own children still hold open is waited for so long.
@@ -36,16 +36,22 @@ pub struct Exited {
 }
 
 impl Exited {
-    /// `refused` says that the child itself named a failed allocation; `kills` were counted before it began.
-    fn new(status: ExitStatus, refused: bool, kills: Option<u64>) -> Self {
+    /// `refused` says that the child itself named a failed allocation.
+    fn new(status: ExitStatus, refused: bool) -> Self {
         let signal = status.signal();
         let out_of_memory = match signal {
             Some(SIGABRT) => refused,
-            Some(SIGKILL) => memory::kills() > kills,
+            Some(SIGKILL) => kills().explain(memory::kills()),
             _ => false,
         };
         Self { code: status.code(), signal, out_of_memory }
     }
+}
+
+/// One account for all children of this process, as the kernel has one counter.
+fn kills() -> MutexGuard<'static, Kills> {
+    static KILLS: Mutex<Kills> = Mutex::new(Kills::new());
+    KILLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a Rust program writes before it aborts.
@@ -75,6 +81,7 @@ pub fn spawn(program: &PathBuf, args: &[OsString], environment: &[(String, Strin
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let socket = UnixStream::from_std(ours)?;
+    kills().forget(memory::kills());
     let mut child = Command::new(program)
         .args(args)
         .envs(environment.iter().map(|(name, value)| (name, value)))
@@ -111,7 +118,6 @@ async fn follow(
     mut lines: mpsc::Receiver<(Stream, Vec<u8>)>,
     events: mpsc::Sender<ReplicaEvent>,
 ) {
-    let kills = memory::kills();
     let messages = {
         let events = events.clone();
         tokio::spawn(async move {
@@ -140,7 +146,7 @@ async fn follow(
     // Its last words come before its end. A grandchild that holds the pipes open does not hold up the report.
     let _ = tokio::time::timeout(OUTPUT_GRACE, async { tokio::join!(messages, output) }).await;
     let exited = match status {
-        Ok(status) => Exited::new(status, refused.load(Ordering::Relaxed), kills),
+        Ok(status) => Exited::new(status, refused.load(Ordering::Relaxed)),
         Err(error) => {
             tracing::warn!(%error, "wait for a replica");
             Exited { code: None, signal: None, out_of_memory: false }

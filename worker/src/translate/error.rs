@@ -3,6 +3,7 @@
 use coord_io::storage::StorageError;
 use thiserror::Error;
 
+use super::estimate::Shortage;
 use super::flags::FlagError;
 use crate::checkpoint::CheckpointError;
 use crate::collective::CollectiveError;
@@ -14,10 +15,8 @@ pub enum TrainError {
     Flag(#[from] FlagError),
     #[error("{what}")]
     Settings { what: String, hint: String },
-    #[error(
-        "training needs at least {needed} of memory, {available} are available: {settings}; largest tensor {largest}"
-    )]
-    Memory { needed: String, available: String, settings: String, largest: String },
+    #[error(transparent)]
+    Memory(Box<Shortage>),
     #[error(transparent)]
     Data(#[from] DataError),
     #[error(transparent)]
@@ -56,7 +55,7 @@ impl TrainError {
         match self {
             Self::Flag(_) | Self::Settings { .. } | Self::OtherSettings { .. } => "user_error",
             Self::ResumeRequired { .. } | Self::NothingComplete { .. } => "user_error",
-            Self::Memory { .. } | Self::Data(DataError::Memory { .. }) => "out_of_memory",
+            Self::Memory(_) | Self::Data(DataError::Memory { .. }) => "out_of_memory",
             Self::Data(_) => "data",
             Self::Storage(_) | Self::Checkpoint(_) | Self::LastSave { .. } => "storage",
             Self::Collective(_) | Self::Master { .. } => "peer_lost",
@@ -70,7 +69,7 @@ impl TrainError {
         match self {
             Self::Flag(error) => Some(error.hint()),
             Self::Settings { hint, .. } => Some(hint.clone()),
-            Self::Memory { .. } => Some(
+            Self::Memory(_) => Some(
                 "use smaller vocabularies, a smaller size or batch, more workers, or workers with more memory"
                     .to_owned(),
             ),

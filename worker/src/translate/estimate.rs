@@ -3,10 +3,12 @@
 use std::ops::Range;
 
 use coord_common::size::bytes;
+use thiserror::Error;
 
 use super::error::TrainError;
 use crate::data::buckets::TRANSLATE_BUCKETS;
 use crate::model::translate::{Translate, TranslateConfig};
+use crate::train::params::ParamSpec;
 
 /// An `f32`.
 const VALUE: u64 = 4;
@@ -30,13 +32,29 @@ pub struct Part {
     pub master: bool,
 }
 
+/// A run that cannot fit, with what a user can make smaller.
+#[derive(Debug, Error)]
+#[error(
+    "training needs at least {} of memory, {} are available: from_vocab_size {}, to_vocab_size {}, size {}, \
+     num_layers {}, batch_size {batch_size}; largest tensor {} {:?}, {}",
+    bytes(*needed), bytes(*available), model.from_vocab, model.to_vocab, model.size, model.layers,
+    largest.name, largest.shape, bytes(VALUE * largest.elements() as u64)
+)]
+pub struct Shortage {
+    needed: u64,
+    available: u64,
+    model: TranslateConfig,
+    batch_size: usize,
+    largest: ParamSpec,
+}
+
 /// Bytes, by what they hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     pub weights: u64,
     /// The same weights in the form that the products read.
     pub packed: u64,
-    /// One for each micro-batch, and their sum.
+    /// One for each micro-batch.
     pub gradients: u64,
     /// For a batch of the smallest bucket.
     pub activations: u64,
@@ -57,7 +75,7 @@ impl Estimate {
         Self {
             weights: VALUE * all,
             packed: VALUE * (2 * recurrent + projection),
-            gradients: VALUE * dense * (owned + 1),
+            gradients: VALUE * dense * owned,
             activations: VALUE * rows * values_of_a_row(config),
             snapshot: if part.master { 2 * VALUE * all } else { 0 },
         }
@@ -75,16 +93,8 @@ impl Estimate {
         };
         let largest = model.layout().specs().iter().max_by_key(|spec| spec.elements());
         let largest = largest.expect("every model has parameters");
-        let TranslateConfig { from_vocab, to_vocab, size, layers, .. } = model.config();
-        Err(TrainError::Memory {
-            needed: bytes(needed),
-            available: bytes(available),
-            settings: format!(
-                "from_vocab_size {from_vocab}, to_vocab_size {to_vocab}, size {size}, num_layers {layers}, \
-                 batch_size {batch_size}"
-            ),
-            largest: format!("{} {:?}, {}", largest.name, largest.shape, bytes(VALUE * largest.elements() as u64)),
-        })
+        let (model, largest) = (model.config().clone(), largest.clone());
+        Err(TrainError::Memory(Box::new(Shortage { needed, available, model, batch_size, largest })))
     }
 }
 
@@ -143,6 +153,6 @@ mod tests {
         let (sampled, full) = (model(5_000, 256, 512), model(5_000, 256, 0));
         let (sampled, full) = (Estimate::of(&sampled, &part(true)), Estimate::of(&full, &part(true)));
         assert_eq!(full.packed, sampled.packed);
-        assert_eq!(full.gradients - sampled.gradients, 9 * 4 * (5_000 * 256 + 5_000));
+        assert_eq!(full.gradients - sampled.gradients, 8 * 4 * (5_000 * 256 + 5_000));
     }
 }

@@ -45,7 +45,8 @@ impl Finder<'_> {
         let (found, rejected) = runtime.block_on(checkpoints.newest(&search, |found| self.accept(found)))?;
         match found {
             Some(found) => {
-                let uncommitted = runtime.block_on(checkpoints.uncommitted())?;
+                // For the log alone: no reason not to resume.
+                let uncommitted = runtime.block_on(checkpoints.uncommitted()).unwrap_or_default();
                 self.resume(storage, found, &rejected, &uncommitted)
             }
             None => self.none(runtime, storage, search.lineage, rejected),
@@ -142,7 +143,5 @@ impl Finder<'_> {
 fn uncommitted_line(names: &[String]) -> Option<String> {
     let first = names.first()?;
     let more = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
-    Some(format!(
-        "left alone: {first}{more}: no manifest names it, its writer ended before the checkpoint was complete"
-    ))
+    Some(format!("left alone: {first}{more}: no manifest names it"))
 }

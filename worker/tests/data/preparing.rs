@@ -163,10 +163,10 @@ fn a_vocabulary_without_room_for_words_is_refused_with_its_flag() {
 fn data_larger_than_the_memory_is_refused_before_it_is_read() {
     let folder = small();
     let mut settings = folder.settings(100);
-    settings.memory_limit = Some(100);
-    let expected = "preparing the data takes about 198 B of memory, 100 B are available";
+    settings.memory_limit = Some(50);
+    let expected = "preparing the data takes at least 66 B of memory, 50 B are available";
     assert_eq!(folder.refusal(&settings).0, expected);
-    settings.memory_limit = Some(198);
+    settings.memory_limit = Some(66);
     folder.prepare(&settings).0.unwrap();
 }
 

@@ -113,7 +113,14 @@ fn who_catches_up_does_not_campaign() {
 }
 
 #[test]
-fn a_member_that_knows_another_directory_stops_the_node() {
-    let error = third(Stage::New).on([Event::KnownByAnother { member: 2 }], 0).expect_err("refused");
+fn a_member_that_knows_another_directory_stops_a_new_node_and_a_majority_any() {
+    let known_by = |member| [Event::KnownByAnother { member }];
+    let error = third(Stage::New).on(known_by(2), 0).expect_err("refused");
     assert_eq!(error.to_string(), "node 2 knows this node by another data directory");
+    // It may be the one member that was put back from an old copy.
+    let mut used = third(Stage::Used);
+    for _ in 0..2 {
+        used.on(known_by(2), 0).expect("one of two others");
+    }
+    used.on(known_by(1), 0).expect_err("both others");
 }
