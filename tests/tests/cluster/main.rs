@@ -4,6 +4,7 @@ mod commands;
 mod demonstration;
 mod digests;
 mod failures;
+mod frozen;
 mod launcher;
 mod leaders;
 mod life;
