@@ -2,9 +2,9 @@
 
 mod support;
 
+use coord_proto::detail::detail_of;
 use coord_proto::v1;
 use coord_proto::v1::Phase;
-use coordinator::rpc::status::detail_of;
 use support::{Agent, describe, jobs, lone_node, submit, wait_for_phase, within};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

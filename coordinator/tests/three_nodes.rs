@@ -5,10 +5,10 @@ mod support;
 use std::net::SocketAddr;
 
 use coord_common::JobId;
+use coord_proto::detail::detail_of;
 use coord_proto::v1;
 use coord_proto::v1::job_service_client::JobServiceClient;
 use coordinator::handle::CoordinatorHandle;
-use coordinator::rpc::status::detail_of;
 use coordinator::server::Server;
 use coordinator_core::Command;
 use support::{describe, settings, submit, within};

@@ -1,5 +1,8 @@
 //! Messages between clients, coordinator, agents and replicas, and those that lie in the Raft log.
 
+#[cfg(feature = "services")]
+pub mod detail;
+
 /// The wire: `coord.v1`.
 pub mod v1 {
     #![allow(clippy::all)]

@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::time::Duration;
 
+use coord_proto::detail::detail_of;
 use thiserror::Error;
 use tonic::{Code, ConnectError, Status};
 
 use super::address::Address;
 use super::exit::{Exit, Problem};
-use crate::rpc::status::detail_of;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CallError {
@@ -142,13 +142,13 @@ mod tests {
     use coord_proto::v1;
 
     use super::*;
-    use crate::rpc::status::status;
+    use coord_proto::detail::status;
 
     #[test]
     fn a_refusal_keeps_code_message_and_hint() {
         let detail =
             v1::ErrorDetail { code: "job_exists".into(), hint: "use `--unique`".into(), ..v1::ErrorDetail::default() };
-        let error = judge(&status(Code::AlreadyExists, "job a exists", detail)).expect_err("it is final");
+        let error = judge(&status(Code::AlreadyExists, "job a exists", &detail)).expect_err("it is final");
         assert_eq!(error.code(), "job_exists");
         assert_eq!(error.to_string(), "job a exists");
         assert_eq!(error.hint(), Some("use `--unique`"));
@@ -163,7 +163,7 @@ mod tests {
             leader: "10.0.0.2:7070".into(),
             ..v1::ErrorDetail::default()
         };
-        let setback = judge(&status(Code::Unavailable, "not the leader", detail)).expect("worth another try");
+        let setback = judge(&status(Code::Unavailable, "not the leader", &detail)).expect("worth another try");
         assert_eq!(setback.leader, Address::parse("10.0.0.2:7070").ok());
         assert!(!setback.maybe_done);
     }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_lost_leader_means_that_the_outcome_is_unknown() {
         let detail = v1::ErrorDetail { code: "no_quorum".into(), retryable: true, ..v1::ErrorDetail::default() };
-        let setback = judge(&status(Code::Unavailable, "no quorum", detail)).expect("worth another try");
+        let setback = judge(&status(Code::Unavailable, "no quorum", &detail)).expect("worth another try");
         assert_eq!(setback.leader, None);
         assert!(setback.maybe_done);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use coord_proto::detail::detail_of;
 use coord_proto::peer::v1::raft_service_client::RaftServiceClient;
 use coord_proto::peer::v1::{InstallSnapshotRequest, StepRequest};
 use protobuf::Message as _;
@@ -176,7 +177,7 @@ pub const OTHER_IDENTITY: &str = "other_identity";
 
 /// True if a peer refuses this node because it remembers another data directory of its number.
 pub fn is_other_identity(status: &tonic::Status) -> bool {
-    crate::rpc::status::detail_of(status).is_some_and(|detail| detail.code == OTHER_IDENTITY)
+    detail_of(status).is_some_and(|detail| detail.code == OTHER_IDENTITY)
 }
 
 enum Ended {

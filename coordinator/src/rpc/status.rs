@@ -1,20 +1,11 @@
 //! Errors as clients see them: a gRPC status with an [`ErrorDetail`] in its metadata.
 
 use coord_common::Coded;
+use coord_proto::detail::status;
 use coord_proto::v1::ErrorDetail;
-use prost::Message;
-use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
 use crate::handle::HandleError;
-
-pub const DETAIL_KEY: &str = "coord-error-bin";
-
-pub fn status(code: Code, text: impl Into<String>, detail: ErrorDetail) -> Status {
-    let mut metadata = MetadataMap::new();
-    metadata.insert_bin(DETAIL_KEY, MetadataValue::from_bytes(&detail.encode_to_vec()));
-    Status::with_metadata(code, text, metadata)
-}
 
 /// A refusal that has a code and a hint; `code` is the gRPC class that it belongs to.
 pub fn refused(code: Code, error: &impl Coded) -> Status {
@@ -24,14 +15,14 @@ pub fn refused(code: Code, error: &impl Coded) -> Status {
         retryable: error.retryable(),
         leader: String::new(),
     };
-    status(code, error.to_string(), detail)
+    status(code, error.to_string(), &detail)
 }
 
 /// A refusal that is stated on the spot.
 pub fn plain(code: Code, stable: &str, text: impl Into<String>, hint: &str) -> Status {
     let retryable = matches!(code, Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted);
     let detail = ErrorDetail { code: stable.to_owned(), hint: hint.to_owned(), retryable, leader: String::new() };
-    status(code, text, detail)
+    status(code, text, &detail)
 }
 
 pub fn no_such_job(job: &str) -> Status {
@@ -54,12 +45,6 @@ impl From<HandleError> for Status {
             retryable: error.retryable(),
             leader: error.leader().unwrap_or_default().to_owned(),
         };
-        status(code, error.to_string(), detail)
+        status(code, error.to_string(), &detail)
     }
-}
-
-/// The detail of a status, if it carries one.
-pub fn detail_of(status: &Status) -> Option<ErrorDetail> {
-    let value = status.metadata().get_bin(DETAIL_KEY)?.to_bytes().ok()?;
-    ErrorDetail::decode(value).ok()
 }

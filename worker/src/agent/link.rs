@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use coord_proto::detail::detail_of;
 use coord_proto::v1::worker_service_client::WorkerServiceClient;
-use coord_proto::v1::{AgentMessage, ErrorDetail, LeaderMessage};
-use prost::Message;
+use coord_proto::v1::{AgentMessage, LeaderMessage};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
@@ -99,9 +99,7 @@ async fn attach(address: &str, events: &mpsc::Sender<LinkEvent>, told: &mut BTre
 }
 
 fn leader(status: &Status) -> Option<String> {
-    let bytes = status.metadata().get_bin("coord-error-bin")?.to_bytes().ok()?;
-    let detail = ErrorDetail::decode(bytes).ok()?;
-    Some(detail.leader).filter(|leader| !leader.is_empty())
+    detail_of(status).map(|detail| detail.leader).filter(|leader| !leader.is_empty())
 }
 
 fn innermost(error: &dyn std::error::Error) -> String {
