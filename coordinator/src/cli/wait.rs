@@ -60,11 +60,12 @@ fn tell(ended: &v1::Job, named: bool, printer: &Printer) -> Result<Exit, Problem
         Output::Quiet | Output::Table if named => printer.line(&format!("{name}  {state}"))?,
         Output::Quiet | Output::Table => printer.line(state)?,
     }
+    let of_job = if named { format!("{name}  ") } else { String::new() };
     for reason in &ended.reasons {
-        printer.talk(&reason.text);
+        printer.talk(&format!("{of_job}{}", reason.text));
     }
     if let Some(failure) = &ended.failure {
-        printer.talk(&format!("{}: {}", failure.replica, failure.text));
+        printer.talk(&format!("{of_job}{}: {}", failure.replica, failure.text));
     }
     Ok(Exit::of_job(ended.phase(), &ended.ended_by).unwrap_or(Exit::Failed))
 }

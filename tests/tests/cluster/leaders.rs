@@ -2,7 +2,7 @@
 
 use coord_tests::cluster::{Cluster, Layout, step_of};
 
-const STEPS: u64 = 2_000;
+const STEPS: u64 = 3_000;
 
 #[test]
 fn training_goes_on_without_the_only_coordinator_and_the_job_is_there_when_it_returns() {

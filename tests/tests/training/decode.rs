@@ -64,3 +64,23 @@ fn odd_input_is_answered_line_by_line() {
     assert_eq!(decoded.lines().count(), 5, "{decoded:?}");
     assert_eq!(place.decode("job/train", b"").good(), "");
 }
+
+#[test]
+fn a_job_folder_that_was_moved_or_copied_answers_with_its_own_words() {
+    let place = trained();
+    let answer = place.decode("job/train", b"how are you\n").good();
+    assert!(
+        std::process::Command::new("cp")
+            .arg("-r")
+            .args([place.file("job"), place.file("copy")])
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::fs::remove_dir_all(place.file("job")).unwrap();
+    assert_eq!(place.decode("copy/train", b"how are you\n").good(), answer);
+    std::fs::remove_dir_all(place.file("copy/data")).unwrap();
+    let error = place.decode("copy/train", b"how are you\n");
+    assert!(error.bad(1).contains("job/data/vocab200.from not found"), "{}", error.err);
+    assert!(error.err.contains("--data_dir"), "{}", error.err);
+}

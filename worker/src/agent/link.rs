@@ -8,8 +8,8 @@ use coord_proto::v1::worker_service_client::WorkerServiceClient;
 use coord_proto::v1::{AgentMessage, LeaderMessage};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Status;
 use tonic::transport::Endpoint;
+use tonic::{Status, Streaming};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 const MESSAGE_LIMIT: usize = 4 << 20;
 const QUEUE: usize = 1024;
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub enum LinkEvent {
@@ -37,11 +37,19 @@ pub async fn keep(addresses: Vec<String>, events: mpsc::Sender<LinkEvent>) {
     let mut told = BTreeSet::new();
     loop {
         let address = hint.take().unwrap_or_else(|| addresses[next % addresses.len()].clone());
-        match attach(&address, &events, &mut told).await {
-            Ok(Ended::AfterMessages) => {
+        let ended = match open(&address, &events).await {
+            Ok(Some(stream)) => {
+                // A new leader is elected within a second or two of the old one's end: that is no time for long pauses.
                 pause = PAUSE_FIRST;
-                tracing::info!(address, "the coordinator closed the stream; trying on");
+                told.clear();
+                tracing::info!(address, "attached to the coordinator");
+                pass_on(stream, &events).await
             }
+            Ok(None) => return,
+            Err(status) => Err(status),
+        };
+        match ended {
+            Ok(Ended::AfterMessages) => tracing::info!(address, "the coordinator closed the stream; trying on"),
             Ok(Ended::ListenerGone) => return,
             Err(status) => {
                 hint = leader(&status).filter(|leader| *leader != address);
@@ -66,7 +74,8 @@ enum Ended {
     ListenerGone,
 }
 
-async fn attach(address: &str, events: &mpsc::Sender<LinkEvent>, told: &mut BTreeSet<String>) -> Result<Ended, Status> {
+/// Nothing if nobody listens any more.
+async fn open(address: &str, events: &mpsc::Sender<LinkEvent>) -> Result<Option<Streaming<LeaderMessage>>, Status> {
     let unavailable = |error: tonic::transport::Error| Status::unavailable(format!("connect: {}", innermost(&error)));
     let url = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
     let channel = Endpoint::from_shared(url)
@@ -84,12 +93,14 @@ async fn attach(address: &str, events: &mpsc::Sender<LinkEvent>, told: &mut BTre
         .max_encoding_message_size(MESSAGE_LIMIT);
     let (sender, receiver) = mpsc::channel(QUEUE);
     if events.send(LinkEvent::Open(sender)).await.is_err() {
-        return Ok(Ended::ListenerGone);
+        return Ok(None);
     }
     let opened = tokio::time::timeout(ATTACH_TIMEOUT, client.attach(ReceiverStream::new(receiver))).await;
-    let mut stream = opened.map_err(|_| Status::deadline_exceeded("no answer to the registration"))??.into_inner();
-    told.clear();
-    tracing::info!(address, "attached to the coordinator");
+    let opened = opened.map_err(|_| Status::deadline_exceeded("no answer to the registration"))??;
+    Ok(Some(opened.into_inner()))
+}
+
+async fn pass_on(mut stream: Streaming<LeaderMessage>, events: &mpsc::Sender<LinkEvent>) -> Result<Ended, Status> {
     while let Some(message) = stream.message().await? {
         if events.send(LinkEvent::Message(Box::new(message))).await.is_err() {
             return Ok(Ended::ListenerGone);

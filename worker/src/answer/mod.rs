@@ -212,16 +212,33 @@ fn load(runtime: &Handle, place: &Place, found: &Complete) -> Result<Loaded, Ans
             value.map(str::to_owned).ok_or_else(|| invalid(format!("the manifest lacks the setting {name}")))
         };
         let (saved, expected) = (text(format!("{side}_vocabulary_url"))?, text(format!("{side}_vocabulary"))?);
-        let url = place.data_dir.as_ref().map_or(saved.clone(), |folder| join(folder, file_name(&saved)));
-        let vocabulary = Vocabulary::read(&files, &url, size)?;
-        if vocabulary.digest() != expected {
-            return Err(AnswerError::OtherVocabulary { url, got: vocabulary.digest().to_owned(), expected });
-        }
-        Ok(vocabulary)
+        let read = |url: String| {
+            let vocabulary = Vocabulary::read(&files, &url, size)?;
+            if vocabulary.digest() == expected {
+                return Ok(vocabulary);
+            }
+            let (got, expected) = (vocabulary.digest().to_owned(), expected.clone());
+            Err(AnswerError::OtherVocabulary { url, got, expected })
+        };
+        let (last, others) = vocabulary_places(place, &found.manifest_url, &saved);
+        others.into_iter().find_map(|url| read(url).ok()).map_or_else(|| read(last), Ok)
     };
     let source = vocabulary("source", model.config().from_vocab)?;
     let target = vocabulary("target", model.config().to_vocab)?;
     let prepared = model.prepare(&params);
     let (step, manifest_digest) = (found.manifest.step, found.manifest_digest.clone());
     Ok(Loaded { step, manifest_digest, model, params, prepared, source, target })
+}
+
+/// Where a vocabulary may lie: the place whose absence is told, and places to look before. A job's folder may have been
+/// moved or copied since; its own vocabulary goes before that of the original.
+fn vocabulary_places(place: &Place, manifest_url: &str, saved: &str) -> (String, Vec<String>) {
+    let name = file_name(saved);
+    if let Some(folder) = &place.data_dir {
+        return (join(folder, name), Vec::new());
+    }
+    let parent = |url: &str| url.rsplit_once('/').map(|(parent, _)| parent.to_owned());
+    let train = parent(manifest_url);
+    let data = train.as_deref().and_then(parent).map(|job| join(&job, "data"));
+    (saved.to_owned(), data.into_iter().chain(train).map(|folder| join(&folder, name)).collect())
 }

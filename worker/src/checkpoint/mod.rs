@@ -31,7 +31,7 @@ pub enum CheckpointError {
     AllRejected { url: String, rejected: Vec<Rejected> },
     #[error("no complete checkpoint of step {step} in {url}")]
     NoSuchStep { step: u64, url: String },
-    #[error("checkpoint {url} is of another run (lineage {theirs}, this run is {ours})")]
+    #[error("{url} was taken over by another run (lineage {theirs}, this run is {ours})")]
     OtherLineage { url: String, theirs: String, ours: String },
 }
 

@@ -3,6 +3,7 @@
 use coord_io::storage::{Created, Storage};
 
 use super::digest::sha256;
+use super::find::Checkpoints;
 use super::manifest::{FORMAT, FileEntry, Manifest, manifest_name};
 use super::{CheckpointError, Tensor, encode, state_digest};
 
@@ -40,6 +41,7 @@ pub async fn save(storage: &Storage, snapshot: &Snapshot, created: String) -> Re
         files.push(FileEntry { name: name.clone(), bytes: bytes.len() as u64, sha256: sha256(&bytes) });
         storage.put(&name, bytes).await?;
     }
+    own_the_folder(storage, snapshot).await?;
     let digest = state_digest(snapshot.model.iter().chain(&snapshot.state));
     let manifest = Manifest {
         format: FORMAT.to_owned(),
@@ -65,6 +67,18 @@ pub async fn save(storage: &Storage, snapshot: &Snapshot, created: String) -> Re
         manifest_digest: sha256(&committed.1),
         state_digest: digest,
     })
+}
+
+/// A run that began anew in this folder meanwhile has taken it over.
+async fn own_the_folder(storage: &Storage, snapshot: &Snapshot) -> Result<(), CheckpointError> {
+    match Checkpoints::new(storage.clone()).lineage().await? {
+        Some(run) if run.lineage != snapshot.lineage => Err(CheckpointError::OtherLineage {
+            url: storage.url().to_owned(),
+            theirs: run.lineage,
+            ours: snapshot.lineage.clone(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// The commit point. Gives the generation and the bytes of the manifest that stands in the end.

@@ -247,3 +247,18 @@ fn only_manifest_names_are_read_as_manifests() {
     assert_eq!(parse_manifest_name("below/translate.ckpt-200.json"), None);
     assert_eq!(parse_manifest_name("notes-3.json"), None);
 }
+
+#[tokio::test]
+async fn a_run_whose_folder_was_taken_over_commits_nothing_more() {
+    let storage = storage("taken");
+    let checkpoints = Checkpoints::new(storage.clone());
+    let begin = async |lineage: &str| {
+        checkpoints.begin(&Lineage { lineage: lineage.to_owned(), job: "job".to_owned() }).await.unwrap();
+    };
+    begin("run").await;
+    write(&storage, 10, 1).await;
+    begin("other").await;
+    let error = save(&storage, &snapshot(20, 1, "run"), String::new()).await.unwrap_err();
+    assert!(error.to_string().ends_with("was taken over by another run (lineage other, this run is run)"), "{error}");
+    assert_eq!(newest(&storage).await, (Some(10), vec![]));
+}

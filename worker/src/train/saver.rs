@@ -10,7 +10,7 @@ use coord_common::time::Millis;
 use coord_io::storage::Storage;
 use tokio::runtime::Handle;
 
-use crate::checkpoint::{Retention, Saved, Snapshot, save};
+use crate::checkpoint::{CheckpointError, Retention, Saved, Snapshot, save};
 
 /// What the saver tells while it works.
 pub trait SaveEvents: Send + Sync {
@@ -26,7 +26,22 @@ struct Shared {
     waiting: Option<Arc<Snapshot>>,
     busy: bool,
     closed: bool,
-    last: Option<Result<Saved, String>>,
+    last: Option<Result<Saved, Failed>>,
+}
+
+/// Why a save failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failed {
+    pub message: String,
+    /// Another try may succeed: the store is unwell, nobody else has the folder.
+    pub worth_a_try: bool,
+}
+
+impl From<CheckpointError> for Failed {
+    fn from(error: CheckpointError) -> Self {
+        let worth_a_try = !matches!(error, CheckpointError::OtherLineage { .. });
+        Self { message: error.to_string(), worth_a_try }
+    }
 }
 
 pub struct Saver {
@@ -69,7 +84,7 @@ impl Saver {
     }
 
     /// Waits until nothing is to be saved. The newest save, or why it failed; nothing if none was asked for.
-    pub fn flush(&self) -> Option<Result<Saved, String>> {
+    pub fn flush(&self) -> Option<Result<Saved, Failed>> {
         let (mutex, changed) = &*self.shared;
         let mut shared = lock(mutex);
         while shared.waiting.is_some() || shared.busy {
@@ -89,7 +104,7 @@ impl Saver {
             self.save(snapshot.clone());
             match self.flush() {
                 Some(Ok(saved)) if saved.step >= snapshot.step => return Ok(saved),
-                Some(Err(error)) if Instant::now() > end => return Err(error),
+                Some(Err(failed)) if !failed.worth_a_try || Instant::now() > end => return Err(failed.message),
                 _ => std::thread::sleep(Duration::from_millis(backoff.wait(tries).0)),
             }
         }
@@ -132,7 +147,7 @@ fn work(
         };
         let begun = Instant::now();
         let created = jiff::Timestamp::now().to_string();
-        let result = runtime.block_on(save(storage, &snapshot, created)).map_err(|error| error.to_string());
+        let result = runtime.block_on(save(storage, &snapshot, created)).map_err(Failed::from);
         match &result {
             Ok(saved) => {
                 events.saved(saved, begun.elapsed());
@@ -148,7 +163,7 @@ fn work(
                     tracing::warn!(%error, "old checkpoints were not removed");
                 }
             }
-            Err(error) => events.failed(snapshot.step, error),
+            Err(failed) => events.failed(snapshot.step, &failed.message),
         }
         let mut shared = lock(mutex);
         shared.busy = false;

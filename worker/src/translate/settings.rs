@@ -93,7 +93,11 @@ impl Settings {
         let resume_required = match flags.text("resume").as_deref() {
             Some("required") => true,
             Some("auto") => false,
-            other => return Err(wrong(format!("--resume must be auto or required, got {other:?}"), "see the flags")),
+            other => {
+                let got = other.unwrap_or_default();
+                let hint = "auto goes on where the run ended, required also refuses to begin without a checkpoint";
+                return Err(wrong(format!("--resume must be auto or required, got {got}"), hint));
+            }
         };
         let dump = flags.text("dump_run").map(|folder| Dump { folder, steps: flags.integer("dump_steps") });
         if let Some(Dump { folder, .. }) = &dump
