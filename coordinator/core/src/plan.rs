@@ -1,13 +1,17 @@
 //! What the leader proposes next: decisions, never changes. Asking twice before the first answer is applied is harmless,
 //! because `apply` refuses what no longer holds.
 
-use coord_common::{Millis, Phase};
+use coord_common::{Millis, Phase, WorkerId};
 
 use crate::entry::{CancelBy, Command};
 use crate::job::{Job, Stage};
 use crate::liveness::Liveness;
 use crate::schedule;
 use crate::state::ClusterState;
+
+/// A worker whose stream broke keeps replicas that have computed nothing yet for so long only: the job loses less by
+/// beginning elsewhere. Agents are back with a leader, also with a new one, within a second or two.
+const PREPARING_LEASE: Millis = Millis(5_000);
 
 /// `now` is of the same clock as the times in `seen` and the stamps of this leader's entries.
 pub fn plan(state: &ClusterState, seen: &Liveness, now: Millis) -> Vec<Command> {
@@ -31,7 +35,8 @@ fn lose_silent_workers(state: &ClusterState, seen: &Liveness, now: Millis, comma
     for (id, worker) in state.workers().filter(|(_, worker)| !worker.lost) {
         let silence = seen.silence(id, worker, now);
         let has_left = worker.leaving && !seen.is_connected(id, worker) && state.held_by(id).next().is_none();
-        let reason = if silence >= seen.policy.lease {
+        let is_cut_off = silence >= PREPARING_LEASE && !seen.is_connected(id, worker);
+        let reason = if silence >= seen.policy.lease || (is_cut_off && all_its_jobs_prepare(state, id)) {
             format!("silent for {} s", silence.seconds_rounded_up())
         } else if has_left {
             "left".to_owned()
@@ -40,6 +45,11 @@ fn lose_silent_workers(state: &ClusterState, seen: &Liveness, now: Millis, comma
         };
         commands.push(Command::LoseWorker { worker: id.clone(), incarnation: worker.incarnation().clone(), reason });
     }
+}
+
+fn all_its_jobs_prepare(state: &ClusterState, id: &WorkerId) -> bool {
+    let mut jobs = state.held_by(id).map(|(key, _)| state.job(&key.job)).peekable();
+    jobs.peek().is_some() && jobs.all(|job| job.is_some_and(|job| job.is_wanted() && job.phase == Phase::Preparing))
 }
 
 fn stop_overrunning(job: &Job, now: Millis, commands: &mut Vec<Command>) {

@@ -99,10 +99,19 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The innermost text says most; it is kept to one line of at most 300 characters.
+/// The innermost text says most; it is kept to one line of at most 300 characters. S3 answers in XML.
 fn last(chain: &str) -> String {
     let line = chain.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("unknown error");
-    line.trim().chars().take(300).collect()
+    let text = match (element(line, "Code"), element(line, "Message")) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        _ => line.trim().to_owned(),
+    };
+    text.chars().take(300).collect()
+}
+
+fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once(&format!("</{name}>"))?.0)
 }
 
 /// The store's library tells the HTTP status only in words ("status 503 Service Unavailable").
@@ -118,4 +127,17 @@ fn status(chain: &str) -> Option<u16> {
             digits.parse().ok().filter(|status| (100..600).contains(status))
         })
         .next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_in_xml_is_told_by_its_code_and_message() {
+        let xml =
+            "request failed\n<Error><Code>NoSuchBucket</Code><Message>It is not there</Message><Key>x</Key></Error>";
+        assert_eq!(last(xml), "NoSuchBucket: It is not there");
+        assert_eq!(last("outer\n inner \n"), "inner");
+    }
 }

@@ -1,5 +1,6 @@
 //! From a URL to an open store, with the credentials of each cloud's usual environment.
 
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +44,9 @@ pub(super) fn path(folder: &str, relative: &str) -> Result<Path, String> {
 }
 
 fn user_name() -> String {
-    variable(&["USER", "LOGNAME"]).unwrap_or_else(|| "unknown".to_owned())
+    // In containers and under service managers nobody sets the name.
+    let number = || std::fs::metadata("/proc/self").map_or_else(|_| "unknown".to_owned(), |own| own.uid().to_string());
+    variable(&["USER", "LOGNAME"]).unwrap_or_else(number)
 }
 
 /// One store per name and process, so that two openings see the same objects.
