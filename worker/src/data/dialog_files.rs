@@ -33,6 +33,9 @@ pub fn convert_files(
     })?;
     let text = Text::check(input, raw, options.encoding)?;
     let Conversion { pairs, lines, begun, gaps, same_character } = convert(&text, options.line_numbers)?;
+    if pairs.is_empty() {
+        return Err(DialogError::NoPairs { url: input.to_owned(), lines });
+    }
     let (train, test) = split(pairs, options.seed);
     let outputs = [
         (join(out, "train.a"), side(&train, |pair| &pair.prompt)),

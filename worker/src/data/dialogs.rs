@@ -18,6 +18,8 @@ pub enum DialogError {
     FieldCount { url: String, line: u64, got: usize },
     #[error("{url} line {line}: expected a line id like L1045, got {got}")]
     LineId { url: String, line: u64, got: String },
+    #[error("{url} holds no dialogue: {lines} lines, of which none answers another")]
+    NoPairs { url: String, lines: u64 },
     #[error("{url} is there already and has other contents")]
     Taken { url: String },
     #[error(transparent)]
@@ -29,6 +31,7 @@ impl DialogError {
         match self {
             Self::FieldCount { .. } => "dialogs-field-count",
             Self::LineId { .. } => "dialogs-line-id",
+            Self::NoPairs { .. } => "dialogs-no-pairs",
             Self::Taken { .. } => "dialogs-taken",
             Self::Data(error) => error.code(),
         }
@@ -36,7 +39,7 @@ impl DialogError {
 
     pub fn retryable(&self) -> bool {
         match self {
-            Self::FieldCount { .. } | Self::LineId { .. } | Self::Taken { .. } => false,
+            Self::FieldCount { .. } | Self::LineId { .. } | Self::NoPairs { .. } | Self::Taken { .. } => false,
             Self::Data(error) => error.retryable(),
         }
     }
@@ -45,7 +48,7 @@ impl DialogError {
         match self {
             Self::Taken { url } => Some(format!("delete {url}, or choose another folder")),
             Self::Data(error) => error.hint(),
-            Self::FieldCount { .. } | Self::LineId { .. } => None,
+            Self::FieldCount { .. } | Self::LineId { .. } | Self::NoPairs { .. } => None,
         }
     }
 }

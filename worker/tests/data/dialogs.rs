@@ -52,6 +52,8 @@ fn a_faulty_line_or_a_file_in_the_way_leaves_nothing_behind() {
     assert!(convert().ends_with("movie_lines.txt does not exist"));
     folder.write("movie_lines.txt", movie_lines(6) + "L7 +++$+++ u0\n");
     assert!(convert().ends_with("movie_lines.txt line 7: expected 5 fields joined by \" +++$+++ \", got 2"));
+    folder.write("movie_lines.txt", "");
+    assert!(convert().ends_with("movie_lines.txt holds no dialogue: 0 lines, of which none answers another"));
     assert!(!folder.has("out"));
     folder.write("movie_lines.txt", movie_lines(6));
     folder.write("out/test.b", "mine\n");
