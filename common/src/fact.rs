@@ -5,7 +5,7 @@ use crate::exit_rule::Exit;
 use crate::ids::Step;
 use crate::rank::ReplicaKey;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Fact {
     /// From 1, without gaps, within one incarnation of the agent.
     pub sequence: u64,
@@ -13,7 +13,7 @@ pub struct Fact {
     pub body: FactBody,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum FactBody {
     /// It listens on `endpoint` and waits for the others.
     Ready {
@@ -32,7 +32,7 @@ pub enum FactBody {
 }
 
 /// The end of a replica with all that is worth keeping of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExitReport {
     pub exit: Exit,
     /// One line.
@@ -40,6 +40,10 @@ pub struct ExitReport {
     /// The last 8 KiB of output.
     pub tail: String,
     pub last_step: Step,
+    /// Where it would have ended; nothing when the job has no limit of steps.
+    pub steps: Option<Step>,
+    /// Of its newest gauge.
+    pub loss: Option<f64>,
     /// Samples that this replica computed in this generation.
     pub samples: u64,
 }

@@ -81,6 +81,8 @@ pub fn report_from_wire(wire: &v1::ReplicaExited) -> ExitReport {
         message: wire.message.clone(),
         tail: wire.tail.clone(),
         last_step: Step(wire.last_step),
+        steps: (wire.steps > 0).then_some(Step(wire.steps)),
+        loss: wire.loss,
         samples: wire.samples,
     }
 }
@@ -93,6 +95,8 @@ pub fn report_to_wire(report: &ExitReport) -> v1::ReplicaExited {
         message: report.message.clone(),
         tail: report.tail.clone(),
         last_step: report.last_step.0,
+        steps: report.steps.map_or(0, |steps| steps.0),
+        loss: report.loss,
         samples: report.samples,
     }
 }

@@ -48,7 +48,15 @@ fn registrations_survive_the_wire_and_need_slots_and_a_device() {
 #[test]
 fn every_fact_survives_the_wire() {
     let exit = Exit { code: Some(7), signal: None, cause: Cause::UserError };
-    let report = ExitReport { exit, message: "m".into(), tail: "t".into(), last_step: Step(3), samples: 64 };
+    let report = ExitReport {
+        exit,
+        message: "m".into(),
+        tail: "t".into(),
+        last_step: Step(3),
+        steps: Some(Step(9)),
+        loss: Some(2.5),
+        samples: 64,
+    };
     let bodies = [
         FactBody::Ready { endpoint: "h:1".into() },
         FactBody::Running { step: Step(4) },

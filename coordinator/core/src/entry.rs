@@ -4,7 +4,7 @@ use coord_common::{
     CheckpointRecord, Fact, Generation, Incarnation, JobId, JobSpec, Millis, Registration, RequestId, WorkerId,
 };
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The proposing leader's clock; the state's time is the larger of this and what it was.
     pub at: Millis,
@@ -13,7 +13,7 @@ pub struct Entry {
     pub command: Command,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     SubmitJob(SubmitJob),
     CancelJob { job: JobId, by: CancelBy },

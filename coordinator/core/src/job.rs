@@ -13,7 +13,7 @@ use coord_common::{
 use crate::entry::CancelBy;
 use crate::queue::QueuePlace;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Job {
     pub spec: Arc<JobSpec>,
     pub request: RequestId,
@@ -56,7 +56,7 @@ pub struct Job {
     pub numeric_class: Option<NumericClass>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Replica {
     pub worker: WorkerId,
     pub stage: Stage,
@@ -64,7 +64,7 @@ pub struct Replica {
     pub endpoint: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Stage {
     Launching,
     Ready,
@@ -76,7 +76,7 @@ pub enum Stage {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum End {
     Exited(ExitReport),
     /// Its worker was lost, or came back without it.

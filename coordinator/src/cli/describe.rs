@@ -85,7 +85,7 @@ fn head(job: &v1::Job) -> Table {
 }
 
 /// The gauge in one line: `step 120 of 300 (40 %), loss 3.2100, 5,123 tokens/s, ETA 21 s`. Speed and time left
-/// make sense only while the job runs; the loss is not kept with the last step of a job that has ended.
+/// make sense only while the job runs; the loss was not kept where the gauge has no time.
 pub fn progress(progress: &v1::Progress, phase: v1::Phase) -> String {
     let runs = phase == v1::Phase::Running;
     if progress.step == 0 && !progress.stage.is_empty() {
@@ -98,7 +98,7 @@ pub fn progress(progress: &v1::Progress, phase: v1::Phase) -> String {
     } else {
         parts.push(format!("step {}", progress.step));
     }
-    if progress.step > 0 && progress.loss > 0.0 {
+    if progress.step > 0 && progress.at_millis > 0 {
         parts.push(format!("loss {:.4}", progress.loss));
     }
     if runs && progress.tokens_per_second >= 1.0 {
@@ -149,6 +149,7 @@ mod tests {
             loss: 3.21,
             tokens_per_second: 5_123.4,
             seconds_per_step: 0.12,
+            at_millis: 1,
             ..v1::Progress::default()
         };
         assert_eq!(

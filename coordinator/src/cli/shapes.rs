@@ -102,7 +102,7 @@ pub fn progress(progress: &v1::Progress) -> Value {
     json!({
         "step": progress.step,
         "steps": (progress.steps > 0).then_some(progress.steps),
-        "loss": (progress.loss > 0.0).then_some(progress.loss),
+        "loss": (progress.at_millis > 0).then_some(progress.loss),
         "learning_rate": progress.learning_rate,
         "tokens_per_second": progress.tokens_per_second,
         "seconds_per_step": progress.seconds_per_step,

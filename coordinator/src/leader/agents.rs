@@ -130,8 +130,8 @@ impl Agents {
     }
 
     /// A gauge from the master replica.
-    pub fn progressed(&mut self, key: &ReplicaKey, progress: Progress) {
-        self.liveness.progress.insert(key.job.clone(), progress);
+    pub fn progressed(&mut self, key: &ReplicaKey, progress: Progress, now: Millis) {
+        self.liveness.progress.insert(key.job.clone(), Progress { at: now, ..progress });
     }
 
     fn is_current(&self, worker: &WorkerId, stream: u64) -> bool {

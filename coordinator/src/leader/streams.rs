@@ -246,6 +246,6 @@ fn progressed(leader: &Leader, key: Option<ReplicaKey>, progress: Option<coord_p
         .handle()
         .peek(|state| state.job(&key.job).is_some_and(|job| !job.phase.is_final() && job.generation == key.generation));
     if present && key.rank == Rank::MASTER {
-        leader.agents().progressed(&key, convert::progress_from_wire(&progress));
+        leader.agents().progressed(&key, convert::progress_from_wire(&progress), leader.now());
     }
 }

@@ -85,8 +85,9 @@ fn receipt(job: &coordinator_core::job::Job) -> Job {
 /// Equal exactly for jobs that look equal, on every node; never 0.
 fn version(job: &Job) -> u64 {
     let mut timeless = job.clone();
-    // When a reason was told last is no change of the job.
+    // When a reason or a gauge was told last is no change of the job.
     timeless.reasons.iter_mut().for_each(|reason| reason.at_millis = 0);
+    timeless.progress.iter_mut().for_each(|progress| progress.at_millis = 0);
     let digest = Sha256::digest(timeless.encode_to_vec());
     let first = digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
     first.max(1)

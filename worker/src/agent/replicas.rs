@@ -17,6 +17,7 @@ use coord_proto::v1::replica_order::Message as OrderBody;
 use coord_proto::v1::{ReplicaMeet, ReplicaMessage, ReplicaOrder, ReplicaRecorded, ReplicaStart};
 use rustix::process::Signal;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::leftovers::Leftovers;
 use super::logs::Logs;
@@ -45,6 +46,7 @@ pub struct Replicas {
     leftovers: Leftovers,
     unsent: Unsent,
     running: BTreeMap<ReplicaKey, Running>,
+    uploads: BTreeMap<ReplicaKey, JoinHandle<()>>,
     events: mpsc::Sender<Event>,
 }
 
@@ -56,7 +58,7 @@ impl Replicas {
         unsent: Unsent,
         events: mpsc::Sender<Event>,
     ) -> Self {
-        Self { environment, logs, leftovers, unsent, running: BTreeMap::new(), events }
+        Self { environment, logs, leftovers, unsent, running: BTreeMap::new(), uploads: BTreeMap::new(), events }
     }
 
     pub fn count(&self) -> usize {
@@ -73,6 +75,10 @@ impl Replicas {
 
     fn begin(&mut self, launch: &Launch) -> io::Result<()> {
         let key = launch.key.clone();
+        self.uploads.retain(|_, upload| !upload.is_finished());
+        if let Some(of_an_earlier_job) = self.uploads.remove(&key) {
+            of_an_earlier_job.abort();
+        }
         self.logs.begin(&key)?;
         self.unsent.note(&key, &launch.job_dir)?;
         let Launched { pid, orders, events } = spawn(&self.environment.program, &["train".into()], &[])?;
@@ -96,7 +102,8 @@ impl Replicas {
         };
         self.running.insert(key.clone(), Running { pid, orders });
         self.tell(&key, OrderBody::Start(start));
-        tokio::spawn(upload(self.logs.clone(), self.unsent.clone(), key.clone(), launch.job_dir.clone()));
+        let upload = upload(self.logs.clone(), self.unsent.clone(), key.clone(), launch.job_dir.clone());
+        self.uploads.insert(key.clone(), tokio::spawn(upload));
         tokio::spawn(listen(key, pid, events, self.logs.clone(), self.leftovers.clone(), self.events.clone()));
         Ok(())
     }

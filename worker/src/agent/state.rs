@@ -1,6 +1,6 @@
 //! The agent as a step function: what it was told and saw, in; what it does, out. No clock, no I/O.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use coord_common::checkpoint::CheckpointRecord;
 use coord_common::exit_rule::{Cause, Exit, SIGKILL, SIGTERM};
@@ -91,13 +91,19 @@ pub enum Effect {
     Leave,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Held {
+    /// Of its launch: a launch with the same key and another secret is of another job of that name, submitted after the
+    /// coordinator's state was lost.
+    secret: String,
+    /// It made way for such a launch; nobody waits for what it has to say.
+    disowned: bool,
     met: bool,
     stopping: bool,
     kill_at: Option<Millis>,
     last_word: Option<(Cause, String)>,
-    last_step: Step,
+    /// Its newest gauge.
+    progress: Progress,
     samples: u64,
 }
 
@@ -107,7 +113,8 @@ pub struct AgentState {
     replicas: BTreeMap<ReplicaKey, Held>,
     /// Ended ones, oldest first.
     ended: VecDeque<ReplicaKey>,
-    ended_keys: BTreeSet<ReplicaKey>,
+    /// With the secret of their launch; nothing where no launch came before the order to stop.
+    ended_secrets: BTreeMap<ReplicaKey, Option<String>>,
     /// Facts that no leader has acknowledged yet.
     outbox: VecDeque<Fact>,
     next_sequence: u64,
@@ -122,7 +129,7 @@ impl AgentState {
             registration,
             replicas: BTreeMap::new(),
             ended: VecDeque::new(),
-            ended_keys: BTreeSet::new(),
+            ended_secrets: BTreeMap::new(),
             outbox: VecDeque::new(),
             next_sequence: 1,
             connected: false,
@@ -174,9 +181,10 @@ impl AgentState {
             }
             Event::Exited { key, exited, tail } => self.exited(key, exited, tail, &mut out),
             Event::StartFailed { key, reason } => {
-                self.replicas.remove(&key);
-                self.remember(key.clone());
-                self.fact(key, FactBody::Refused { reason }, &mut out);
+                if let Some(held) = self.replicas.remove(&key).filter(|held| !held.disowned) {
+                    self.remember(key.clone(), Some(held.secret));
+                    self.fact(key, FactBody::Refused { reason }, &mut out);
+                }
             }
             Event::Tick => self.tick(now, &mut out),
             Event::Shutdown => self.shutdown(now, &mut out),
@@ -202,19 +210,29 @@ impl AgentState {
         }
     }
 
-    /// A key is started at most once in the agent's life.
+    /// A launch is started at most once in the agent's life.
     fn launch(&mut self, launch: Launch, out: &mut Vec<Effect>) {
         let key = launch.key.clone();
-        if self.replicas.contains_key(&key) || self.ended_keys.contains(&key) {
+        if let Some(held) = self.replicas.get_mut(&key) {
+            if held.secret != launch.secret && !held.disowned {
+                // The leader tells this launch again until it shows; by then the old replica is gone.
+                held.disowned = true;
+                self.outbox.retain(|fact| fact.key != key);
+                out.push(Effect::Kill(key));
+            }
             return;
         }
+        match self.ended_secrets.get(&key) {
+            Some(Some(secret)) if *secret != launch.secret => self.outbox.retain(|fact| fact.key != key),
+            Some(_) => return,
+            None => {}
+        }
         if self.leaving {
-            self.remember(key.clone());
+            self.remember(key.clone(), Some(launch.secret));
             self.fact(key, FactBody::Refused { reason: "the agent is leaving".to_owned() }, out);
             return;
         }
-        let held = Held { met: false, stopping: false, kill_at: None, last_word: None, last_step: Step(0), samples: 0 };
-        self.replicas.insert(key, held);
+        self.replicas.insert(key, Held { secret: launch.secret.clone(), ..Held::default() });
         out.push(Effect::Start(launch));
     }
 
@@ -223,7 +241,7 @@ impl AgentState {
             let reported = self.outbox.iter().any(|fact| fact.key == stop.key && is_end(&fact.body));
             if !reported {
                 // A launch that was lost on the way must not hold its slots for ever.
-                self.remember(stop.key.clone());
+                self.remember(stop.key.clone(), None);
                 let exit = Exit { cause: Cause::Stopped, ..Exit::default() };
                 let report = ExitReport { exit, message: "never started".to_owned(), ..ExitReport::default() };
                 self.fact(stop.key, FactBody::Exited(report), out);
@@ -255,22 +273,24 @@ impl AgentState {
         let Some(held) = self.replicas.get_mut(&key) else {
             return;
         };
-        held.last_step = held.last_step.max(progress.step);
         if let Some(samples) = progress.samples_by_rank.get(key.rank.index()) {
             held.samples = *samples;
         }
+        if progress.step >= held.progress.step && progress.stage.is_empty() {
+            held.progress = progress.clone();
+        }
         // One replica speaks for the job; what the others say of themselves is kept for their end.
-        if self.connected && key.rank == Rank::MASTER {
+        if key.rank == Rank::MASTER && !held.disowned {
             out.push(Effect::SendProgress { key, progress });
         }
     }
 
     fn exited(&mut self, key: ReplicaKey, exited: Exited, tail: String, out: &mut Vec<Effect>) {
         let Exited { code, signal, out_of_memory } = exited;
-        let Some(held) = self.replicas.remove(&key) else {
+        let Some(held) = self.replicas.remove(&key).filter(|held| !held.disowned) else {
             return;
         };
-        self.remember(key.clone());
+        self.remember(key.clone(), Some(held.secret));
         let (cause, message) = held.last_word.unwrap_or_else(|| {
             // Ended by our own signal: not the program's fault. Any other signal is, even where the order to stop came
             // before its end was seen, because peers that fell with it were faster to report.
@@ -286,7 +306,9 @@ impl AgentState {
             exit: Exit { code, signal, cause },
             message,
             tail,
-            last_step: held.last_step,
+            last_step: held.progress.step,
+            steps: held.progress.steps,
+            loss: (held.progress.step > Step(0)).then_some(held.progress.loss),
             samples: held.samples,
         };
         self.fact(key, FactBody::Exited(report), out);
@@ -324,6 +346,9 @@ impl AgentState {
     }
 
     fn fact(&mut self, key: ReplicaKey, body: FactBody, out: &mut Vec<Effect>) {
+        if self.replicas.get(&key).is_some_and(|held| held.disowned) {
+            return;
+        }
         let fact = Fact { sequence: self.next_sequence, key, body };
         self.next_sequence += 1;
         self.outbox.push_back(fact.clone());
@@ -332,14 +357,17 @@ impl AgentState {
         }
     }
 
-    fn remember(&mut self, key: ReplicaKey) {
-        if self.ended_keys.insert(key.clone()) {
-            self.ended.push_back(key);
-            if self.ended.len() > REMEMBERED
-                && let Some(oldest) = self.ended.pop_front()
-            {
-                self.ended_keys.remove(&oldest);
-            }
+    fn remember(&mut self, key: ReplicaKey, secret: Option<String>) {
+        if let Some(known) = self.ended_secrets.get_mut(&key) {
+            *known = secret.or(known.take());
+            return;
+        }
+        self.ended_secrets.insert(key.clone(), secret);
+        self.ended.push_back(key);
+        if self.ended.len() > REMEMBERED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.ended_secrets.remove(&oldest);
         }
     }
 }

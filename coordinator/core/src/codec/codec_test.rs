@@ -76,8 +76,17 @@ fn exited(code: Option<i32>, signal: Option<i32>, cause: Cause) -> FactBody {
         message: "no space".into(),
         tail: "line\n".into(),
         last_step: Step(41),
+        steps: None,
+        loss: None,
         samples: 640,
     })
+}
+
+fn exited_with_a_gauge() -> FactBody {
+    let exit = Exit { code: Some(0), signal: None, cause: Cause::Done };
+    let known =
+        ExitReport { exit, last_step: Step(41), steps: Some(Step(60)), loss: Some(2.5), ..ExitReport::default() };
+    FactBody::Exited(known)
 }
 
 fn place(generation: u64) -> Command {
@@ -103,6 +112,7 @@ fn samples() -> Vec<(&'static str, Command)> {
         ("begin_restored", begin(Some(record(200, 1)))),
         ("fact_ready", fact(1, 1, 0, FactBody::Ready { endpoint: "10.0.0.1:4000".into() })),
         ("fact_running", fact(2, 1, 0, FactBody::Running { step: Step(201) })),
+        ("fact_exited_with_a_gauge", fact(3, 1, 1, exited_with_a_gauge())),
         ("fact_exited", fact(3, 1, 1, exited(Some(7), None, Cause::UserError))),
         ("fact_checkpoint", fact(4, 1, 0, FactBody::Checkpoint(record(400, 1)))),
         ("fact_refused", fact(5, 1, 1, FactBody::Refused { reason: "read-only work directory".into() })),

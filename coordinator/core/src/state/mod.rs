@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::queue::QueuePlace;
 use crate::worker::Worker;
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ClusterState {
     now: Millis,
     submissions: u64,

@@ -49,14 +49,21 @@ pub(super) fn message(
     }
 }
 
-/// The gauge. Of a job that has ended its last step is a fact and outlives the leader that heard the gauge; without
-/// a time, because the rest was not kept.
+/// The gauge. What a job had reached when it ended is a fact and outlives the leader that heard the gauge.
 fn progress(seen: &Liveness, job: &Job) -> Option<v1::Progress> {
     if let Some(gauge) = seen.progress.get(&job.spec.job) {
         return Some(progress_to_wire(gauge));
     }
-    let known = job.phase.is_final() && job.best_step > Step(0);
-    known.then(|| v1::Progress { step: job.best_step.0, ..v1::Progress::default() })
+    let ended = job.ended.filter(|_| job.best_step > Step(0))?;
+    let mut known = v1::Progress { step: job.best_step.0, ..v1::Progress::default() };
+    if let Some(Stage::Ended { end: End::Exited(report), .. }) = job.replicas.first().map(|master| &master.stage) {
+        known.steps = report.steps.map_or(0, |steps| steps.0);
+        // Of another step than the last one only where the master replica fell behind its job's best.
+        if let Some(loss) = report.loss.filter(|_| report.last_step == job.best_step) {
+            (known.loss, known.at_millis) = (loss, ended.0);
+        }
+    }
+    Some(known)
 }
 
 fn replica_message(state: &ClusterState, seen: &Liveness, job: &Job, rank: Rank, replica: &Replica) -> v1::Replica {

@@ -208,6 +208,8 @@ impl Runner {
                 message: line.text_of("message"),
                 tail: line.text_of("tail"),
                 last_step: step,
+                steps: None,
+                loss: None,
                 samples: 0,
             }),
         };

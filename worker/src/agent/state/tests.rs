@@ -62,6 +62,31 @@ fn a_key_is_started_at_most_once_however_often_it_is_ordered() {
     assert_eq!(agent.on(order(), Millis(3)), []);
 }
 
+/// The coordinator lost its state while a replica ran; then a job of the old name was submitted.
+#[test]
+fn a_launch_of_another_job_of_the_same_name_replaces_the_old_replica_without_a_word_of_it() {
+    let other = || Launch { secret: "other".to_owned(), ..launch(1) };
+    let order = || Event::Order(Order::Launch(other()));
+    for ended_before in [true, false] {
+        let mut agent = state();
+        agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+        agent.on(Event::Listening { key: key(1), endpoint: "h:1".to_owned() }, Millis(0));
+        if ended_before {
+            agent.on(exited(1), Millis(1));
+        } else {
+            assert_eq!(agent.on(order(), Millis(1)), [Effect::Kill(key(1))]);
+            assert_eq!(agent.on(order(), Millis(2)), []);
+            let progress = Progress { step: Step(7), ..Progress::default() };
+            assert_eq!(agent.on(Event::Progressed { key: key(1), progress }, Millis(3)), []);
+            agent.on(Event::Started { key: key(1), step: Step(1) }, Millis(3));
+            agent.on(ended(key(1), None, Some(9), ""), Millis(4));
+        }
+        assert_eq!(agent.on(order(), Millis(5)), [Effect::Start(other())]);
+        assert_eq!(agent.facts_waiting(), 0);
+        assert_eq!(agent.on(order(), Millis(6)), []);
+    }
+}
+
 #[test]
 fn facts_wait_for_a_leader_and_are_sent_again_until_acknowledged() {
     let mut agent = state();
@@ -170,7 +195,7 @@ fn the_master_speaks_for_the_job_and_every_replica_for_its_own_samples() {
     for launch in [launch(1), Launch { key: second.clone(), ..launch(1) }] {
         agent.on(Event::Order(Order::Launch(launch)), Millis(0));
     }
-    let progress = Progress { step: Step(7), samples_by_rank: vec![30, 20], ..Progress::default() };
+    let progress = Progress { step: Step(7), loss: 2.5, samples_by_rank: vec![30, 20], ..Progress::default() };
     let sent = agent.on(Event::Progressed { key: key(1), progress: progress.clone() }, Millis(1));
     assert_eq!(sent, [Effect::SendProgress { key: key(1), progress: progress.clone() }]);
     assert_eq!(agent.on(Event::Progressed { key: second.clone(), progress }, Millis(1)), []);
@@ -179,7 +204,7 @@ fn the_master_speaks_for_the_job_and_every_replica_for_its_own_samples() {
     let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else {
         panic!("{effects:?}");
     };
-    assert_eq!((report.samples, report.last_step), (20, Step(7)));
+    assert_eq!((report.samples, report.last_step, report.loss), (20, Step(7), Some(2.5)));
 }
 
 /// Its peers fell with it, reported first, and the order to stop was faster than the news of its own end.
