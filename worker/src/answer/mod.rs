@@ -4,7 +4,7 @@ use coord_io::storage::StorageError;
 use thiserror::Error;
 use tokio::runtime::Handle;
 
-use crate::checkpoint::{CheckpointError, Checkpoints, Complete, Rejected, Search, locate};
+use crate::checkpoint::{CheckpointError, Checkpoints, Complete, Rejected, locate};
 use crate::data::buckets::{BucketShape, TRANSLATE_BUCKETS};
 use crate::data::error::DataError;
 use crate::data::files::{file_name, join};
@@ -74,6 +74,8 @@ pub struct Answerer {
     loaded: Loaded,
     workspace: Workspace,
     notes: Vec<String>,
+    /// All manifests when it looked last.
+    seen: Vec<(u64, String)>,
     /// What was passed over already, so that it is said once.
     rejected: Vec<Rejected>,
 }
@@ -81,16 +83,14 @@ pub struct Answerer {
 impl Answerer {
     pub fn open(runtime: Handle, place: Place) -> Result<Self, AnswerError> {
         let checkpoints = runtime.block_on(locate(&place.url))?;
-        let (found, rejected) = newest(&runtime, &checkpoints, place.at)?;
-        let Some(found) = found else {
-            return Err(checkpoints.nothing(place.at, rejected).into());
-        };
+        let seen = runtime.block_on(checkpoints.names())?;
+        let (found, rejected) = choose(&runtime, &checkpoints, place.at)?;
         let loaded = load(&runtime, &place, &found)?;
         let mut notes = passed_over(&rejected);
         if !rejected.is_empty() {
             notes.push(format!("using step {}", loaded.step));
         }
-        Ok(Self { runtime, place, checkpoints, loaded, workspace: Workspace::default(), notes, rejected })
+        Ok(Self { runtime, place, checkpoints, loaded, workspace: Workspace::default(), notes, seen, rejected })
     }
 
     pub fn step(&self) -> u64 {
@@ -145,18 +145,16 @@ impl Answerer {
                 return;
             }
         };
-        let known = |step: u64| step <= self.loaded.step || self.rejected.iter().any(|one| one.step == step);
-        if names.iter().all(|(step, _)| known(*step)) {
+        if names == self.seen {
             return;
         }
-        let newer = newest(&self.runtime, &self.checkpoints, None).and_then(|(found, rejected)| {
+        self.seen = names;
+        let newer = choose(&self.runtime, &self.checkpoints, None).and_then(|(found, rejected)| {
             self.notes.extend(passed_over(&rejected).into_iter().filter(|_| rejected != self.rejected));
             self.rejected = rejected;
-            match found {
-                Some(found) if found.manifest_digest != self.loaded.manifest_digest => {
-                    load(&self.runtime, &self.place, &found).map(Some)
-                }
-                _ => Ok(None),
+            match found.manifest_digest != self.loaded.manifest_digest {
+                true => load(&self.runtime, &self.place, &found).map(Some),
+                false => Ok(None),
             }
         });
         match newer {
@@ -171,16 +169,14 @@ fn passed_over(rejected: &[Rejected]) -> Vec<String> {
     rejected.iter().map(|one| format!("passed over checkpoint of {one}")).collect()
 }
 
-type Found = (Option<Complete>, Vec<Rejected>);
+type Found = (Complete, Vec<Rejected>);
 
-fn newest(runtime: &Handle, checkpoints: &Checkpoints, at: Option<u64>) -> Result<Found, AnswerError> {
-    let lineage = runtime.block_on(checkpoints.lineage())?.map(|run| run.lineage);
-    let search = Search { step: at, lineage };
+fn choose(runtime: &Handle, checkpoints: &Checkpoints, at: Option<u64>) -> Result<Found, AnswerError> {
     let fits = |found: &Complete| {
         let model = Translate::new(config(found).map_err(|error| error.to_string())?);
         restore_params(model.layout(), &found.tensors).map(drop)
     };
-    Ok(runtime.block_on(checkpoints.newest(&search, fits))?)
+    Ok(runtime.block_on(checkpoints.choose(at, fits))?)
 }
 
 /// The model's shape stands in the manifest.

@@ -94,14 +94,34 @@ impl Checkpoints {
         Ok(self.storage.put(LINEAGE_FILE, bytes).await?)
     }
 
-    /// Why [`Checkpoints::newest`] found nothing.
-    pub fn nothing(&self, step: Option<u64>, rejected: Vec<Rejected>) -> CheckpointError {
-        let url = self.storage.url().to_owned();
-        match step {
-            Some(step) if rejected.is_empty() => CheckpointError::NoSuchStep { step, url },
-            None if rejected.is_empty() => CheckpointError::None { url },
-            _ => CheckpointError::AllRejected { url, rejected },
+    /// What a reader of the folder gets: the newest of its run, or the step that was asked for, also of an earlier run
+    /// where its own has none of that step.
+    pub async fn choose(
+        &self,
+        step: Option<u64>,
+        accept: impl Fn(&Complete) -> Result<(), String>,
+    ) -> Result<(Complete, Vec<Rejected>), CheckpointError> {
+        let lineage = self.lineage().await?.map(|run| run.lineage);
+        let (mut found, mut rejected) = self.newest(&Search { step, lineage }, &accept).await?;
+        if found.is_none() && rejected.is_empty() && step.is_some() {
+            (found, rejected) = self.newest(&Search { step, lineage: None }, &accept).await?;
         }
+        match found {
+            Some(found) => Ok((found, rejected)),
+            None if rejected.is_empty() => Err(self.nothing(step).await?),
+            None => Err(CheckpointError::AllRejected { url: self.storage.url().to_owned(), rejected }),
+        }
+    }
+
+    /// The error of a folder without a checkpoint, or without this one.
+    pub async fn nothing(&self, step: Option<u64>) -> Result<CheckpointError, CheckpointError> {
+        let url = self.storage.url().to_owned();
+        let mut there: Vec<u64> = self.names().await?.into_iter().map(|(step, _)| step).collect();
+        there.dedup();
+        Ok(match step {
+            Some(step) if !there.is_empty() => CheckpointError::NoSuchStep { step, url, there },
+            _ => CheckpointError::None { url },
+        })
     }
 
     /// Data files that no manifest names: their writer ended before it committed, or is at it. Nothing if a manifest

@@ -29,10 +29,24 @@ pub enum CheckpointError {
     None { url: String },
     #[error("no complete checkpoint in {url}: {}", .rejected.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     AllRejected { url: String, rejected: Vec<Rejected> },
-    #[error("no complete checkpoint of step {step} in {url}")]
-    NoSuchStep { step: u64, url: String },
+    #[error("no checkpoint of step {step} in {url}; it has those of {}", steps(there))]
+    NoSuchStep { step: u64, url: String, there: Vec<u64> },
     #[error("{url} was taken over by another run (lineage {theirs}, this run is {ours})")]
     OtherLineage { url: String, theirs: String, ours: String },
+}
+
+/// `step 100`, `steps 100 and 200`; of many the newest.
+fn steps(newest_first: &[u64]) -> String {
+    const SHOWN: usize = 8;
+    let mut shown: Vec<String> = newest_first.iter().take(SHOWN).rev().map(u64::to_string).collect();
+    match (shown.pop(), shown.is_empty()) {
+        (Some(last), true) => format!("step {last}"),
+        (Some(last), false) if newest_first.len() > SHOWN => {
+            format!("{} steps, the newest {} and {last}", newest_first.len(), shown.join(", "))
+        }
+        (Some(last), false) => format!("steps {} and {last}", shown.join(", ")),
+        (None, _) => "no step".to_owned(),
+    }
 }
 
 #[cfg(test)]

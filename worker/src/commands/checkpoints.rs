@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{Output, fail};
-use crate::checkpoint::{CheckpointError, Checkpoints, Search, locate};
+use crate::checkpoint::{CheckpointError, Checkpoints, locate};
 
 #[derive(Debug, Args)]
 pub struct CheckpointsFlags {
@@ -64,6 +64,7 @@ struct Row {
     bytes: u64,
     created: String,
     digest: String,
+    lineage: Option<String>,
     problem: Option<String>,
 }
 
@@ -75,6 +76,7 @@ async fn row(checkpoints: &Checkpoints, step: u64, name: String, verify: bool) -
         bytes: 0,
         created: String::new(),
         digest: String::new(),
+        lineage: None,
         problem: None,
     };
     let told = |error: CheckpointError| match error {
@@ -92,6 +94,7 @@ async fn row(checkpoints: &Checkpoints, step: u64, name: String, verify: bool) -
         bytes: manifest.files.iter().map(|file| file.bytes).sum(),
         created: manifest.created,
         digest: manifest.state_digest,
+        lineage: Some(manifest.lineage),
         ..empty
     };
     if verify && let Err(error) = checkpoints.load(&name).await {
@@ -108,13 +111,14 @@ async fn list(checkpoints: &Checkpoints, place: &Place, verify: bool) -> Result<
         }
     }
     if rows.is_empty() {
-        let url = checkpoints.storage().url().to_owned();
-        return Err(CheckpointError::NoSuchStep { step: place.at.unwrap_or_default(), url });
+        return Err(checkpoints.nothing(place.at).await?);
     }
-    let state = |row: &Row| match (&row.problem, verify) {
-        (Some(problem), _) => problem.clone(),
-        (None, true) => "whole".to_owned(),
-        (None, false) => "listed".to_owned(),
+    let own = checkpoints.lineage().await?.map(|run| run.lineage);
+    let is_earlier = |row: &Row| own.is_some() && row.lineage.is_some() && row.lineage != own;
+    let state = |row: &Row| {
+        let known = if verify { "whole" } else { "listed" };
+        let run = if is_earlier(row) { ", of an earlier run" } else { "" };
+        row.problem.clone().unwrap_or_else(|| format!("{known}{run}"))
     };
     match place.output {
         Output::Table => {
@@ -131,7 +135,8 @@ async fn list(checkpoints: &Checkpoints, place: &Place, verify: bool) -> Result<
                 .map(|row| {
                     json!({
                         "step": row.step, "manifest": row.name, "generation": row.generation, "bytes": row.bytes,
-                        "created": row.created, "digest": row.digest, "problem": row.problem, "verified": verify,
+                        "created": row.created, "digest": row.digest, "lineage": row.lineage, "of_this_run": !is_earlier(row),
+                        "problem": row.problem, "verified": verify,
                     })
                 })
                 .collect();
@@ -155,15 +160,10 @@ fn to_the_second(created: &str) -> String {
 }
 
 async fn digest(checkpoints: &Checkpoints, place: &Place) -> Result<ExitCode, CheckpointError> {
-    let lineage = checkpoints.lineage().await?.map(|run| run.lineage);
-    let search = Search { step: place.at, lineage };
-    let (found, rejected) = checkpoints.newest(&search, |_| Ok(())).await?;
+    let (found, rejected) = checkpoints.choose(place.at, |_| Ok(())).await?;
     for one in &rejected {
         eprintln!("warning: passed over checkpoint of {one}");
     }
-    let Some(found) = found else {
-        return Err(checkpoints.nothing(place.at, rejected));
-    };
     // Verification has computed it from the tensors and compared it with the manifest.
     let digest = found.manifest.state_digest;
     match place.output {
