@@ -130,10 +130,11 @@ impl Collected {
     }
 
     fn fill_workers(&self, page: &Page) {
-        let mut states = BTreeMap::from([("connected", 0), ("unreachable", 0), ("leaving", 0), ("lost", 0)]);
+        let mut states =
+            BTreeMap::from(["connected", "unreachable", "leaving", "left", "lost"].map(|state| (state, 0)));
         let (mut total, mut free) = (0.0, 0.0);
         for worker in self.leader.workers() {
-            if worker.state != "lost" {
+            if !["left", "lost"].contains(&worker.state.as_str()) {
                 total += f64::from(worker.slots);
                 free += f64::from(worker.slots_free);
             }

@@ -199,7 +199,7 @@ impl Node {
             for event in &round {
                 if let Event::TakePart(stage) = event {
                     self.identity.reach(*stage)?;
-                    tracing::info!(?stage, "the other nodes have taken in the new data directory");
+                    tracing::info!(standing = %stage, "the other nodes have taken in the new data directory");
                 }
             }
             let now = self.now();

@@ -5,9 +5,12 @@ mod support;
 use coord_proto::detail::detail_of;
 use coord_proto::v1;
 use coord_proto::v1::Phase;
+use coord_proto::v1::job_service_client::JobServiceClient;
+use coordinator::server::Server;
 use support::{Agent, describe, jobs, lone_node, submit, wait_for_phase, within};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tonic::transport::Channel;
 
 const STORED: &[u8] = b"2026-01-02T03:04:05.000Z\tO\tfirst\n2026-01-02T03:04:06.000Z\tE\tsecond\n";
 
@@ -34,6 +37,29 @@ async fn a_job_lives_from_submit_to_succeeded() {
     agent.exited(&key, "done", 0).await;
     let ended = wait_for_phase(&mut client, "chat", Phase::Succeeded).await;
     assert_eq!(ended.replicas[0].outcome, "exit 0");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_that_all_workers_together_cannot_hold_is_taken_with_a_warning() {
+    let folder = TempDir::new().expect("folder");
+    let server = lone_node(folder.path()).await;
+    let mut client = jobs(&server).await;
+    let _agent = Agent::attach(server.address(), "w1", 2).await;
+    let wide = |workers| v1::SubmitJobRequest {
+        request_id: format!("r{workers}"),
+        spec: Some(v1::JobSpec {
+            workers_min: workers,
+            workers_max: workers,
+            micro_batches: 8,
+            ..submit("r", &format!("wide_{workers}")).spec.expect("a spec")
+        }),
+    };
+    let fitting = client.submit_job(wide(2)).await.expect("submit").into_inner();
+    assert_eq!(fitting.warnings, Vec::<String>::new());
+    let too_wide = client.submit_job(wide(3)).await.expect("submit").into_inner();
+    let text = "all workers together have 2 slots of the device cpu, the job needs 3: it waits for more workers";
+    assert_eq!(too_wide.warnings, [text]);
     server.stop().await;
 }
 
@@ -89,23 +115,38 @@ async fn a_restart_keeps_jobs_and_goes_on_with_them() {
     server.stop().await;
 }
 
-/// What finished jobs reached is a fact; their loss was a gauge of the leader that is gone.
-#[tokio::test]
-async fn a_finished_job_shows_its_last_step_after_a_restart() {
-    let folder = TempDir::new().expect("folder");
+/// A node with one agent that runs the job `chat`.
+async fn running_chat(folder: &TempDir) -> (Server, JobServiceClient<Channel>, Agent, v1::ReplicaKey) {
     let server = lone_node(folder.path()).await;
     let mut client = jobs(&server).await;
     client.submit_job(submit("r1", "chat")).await.expect("submit");
     let mut agent = Agent::attach(server.address(), "w1", 1).await;
     let key = agent.run_next().await;
-    let exited = v1::ReplicaExited { code: Some(0), cause: "done".to_owned(), last_step: 300, ..Default::default() };
+    (server, client, agent, key)
+}
+
+/// What a finished job reached is a fact, although gauges go with the leader that heard them.
+#[tokio::test]
+async fn a_finished_job_shows_its_last_step_and_loss_after_a_restart() {
+    let folder = TempDir::new().expect("folder");
+    let (server, mut client, mut agent, key) = running_chat(&folder).await;
+    let exited = v1::ReplicaExited {
+        code: Some(0),
+        cause: "done".to_owned(),
+        last_step: 300,
+        steps: 400,
+        loss: Some(2.5),
+        ..Default::default()
+    };
     agent.fact(&key, v1::fact::Fact::Exited(exited)).await;
     wait_for_phase(&mut client, "chat", Phase::Succeeded).await;
     server.stop().await;
 
     let server = lone_node(folder.path()).await;
-    let progress = describe(&mut jobs(&server).await, "chat").await.progress.expect("what is known");
-    assert_eq!((progress.step, progress.at_millis), (300, 0));
+    let chat = describe(&mut jobs(&server).await, "chat").await;
+    let progress = chat.progress.expect("what is known");
+    assert_eq!((progress.step, progress.steps, progress.loss), (300, 400, 2.5));
+    assert_eq!(progress.at_millis, chat.ended_millis);
     let listed = jobs(&server).await.list_jobs(v1::ListJobsRequest::default()).await.expect("list").into_inner();
     assert_eq!(listed.jobs[0].progress.as_ref().map(|progress| progress.step), Some(300));
     server.stop().await;
@@ -173,11 +214,7 @@ async fn a_second_process_on_the_same_data_directory_is_refused() {
 #[tokio::test]
 async fn logs_come_from_the_agent_then_from_storage_and_end_with_the_job() {
     let folder = TempDir::new().expect("folder");
-    let server = lone_node(folder.path()).await;
-    let mut client = jobs(&server).await;
-    client.submit_job(submit("r1", "chat")).await.expect("submit");
-    let mut agent = Agent::attach(server.address(), "w1", 1).await;
-    let key = agent.run_next().await;
+    let (server, mut client, mut agent, key) = running_chat(&folder).await;
     wait_for_phase(&mut client, "chat", Phase::Running).await;
 
     let request = v1::ReadLogsRequest {

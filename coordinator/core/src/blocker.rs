@@ -118,7 +118,9 @@ impl Blocker {
 impl fmt::Display for Blocker {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Blocker::NoWorkers => write!(formatter, "no worker is connected"),
+            Blocker::NoWorkers => {
+                write!(formatter, "no worker is connected; start one with `coord-worker run --coordinator HOST:PORT`")
+            }
             Blocker::NoSuchDevice { device } => write!(formatter, "no connected worker has the device {device}"),
             Blocker::FreeSlots { wanted, free } => write!(formatter, "wants {}, {free} free", slots(*wanted)),
             Blocker::HeldBy { jobs } => {
@@ -126,7 +128,11 @@ impl fmt::Display for Blocker {
                 write!(formatter, "the slots are held by {}", first_five(&names))
             }
             Blocker::TooLarge { wanted, total } => {
-                write!(formatter, "wants {}, all workers it may use have {total} together", slots(*wanted))
+                let wanted = slots(*wanted);
+                write!(
+                    formatter,
+                    "wants {wanted}, all workers it may use have {total} together; it waits for more workers"
+                )
             }
             Blocker::NumericClass { wanted, free, class: Some(class) } => {
                 // As much of it as `coord workers` shows.

@@ -1,6 +1,7 @@
 //! `coord cancel`: asks jobs to end.
 
 use clap::Args;
+use coord_proto::v1;
 use serde_json::json;
 
 use super::exit::{Exit, Problem};
@@ -28,6 +29,8 @@ async fn cancel(job: &str, session: &mut Session) -> Result<Exit, Problem> {
     let state = answer.job.as_ref().map_or("", |job| shapes::phase_name(job.phase()));
     if answer.already_ended {
         session.printer.talk(&format!("Job [{job}] had ended already ({state}); nothing was changed."));
+    } else if answer.job.as_ref().is_some_and(|job| job.phase() == v1::Phase::Cancelled) {
+        session.printer.talk(&format!("Job [{job}] is cancelled; it held no worker."));
     } else {
         session.printer.talk(&format!("Job [{job}] is being cancelled; `coord wait {job}` waits for the end."));
     }

@@ -66,6 +66,9 @@ pub async fn run(flags: ChatFlags, session: &mut Session) -> Result<Exit, Proble
         if interactive && answer.step != step {
             printer.talk(&format!("(answered by step {})", answer.step));
         }
+        if interactive && answer.text.is_empty() {
+            printer.talk("(the answer is empty)");
+        }
         step = answer.step;
         print(printer, &prompt, &answer)?;
     }

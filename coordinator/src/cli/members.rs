@@ -21,7 +21,8 @@ pub async fn run(session: &mut Session) -> Result<Exit, Problem> {
             ));
         }
     }
-    Ok(Exit::Done)
+    // Without a leader the cluster does nothing: a script that asks how it is must see that.
+    Ok(if answer.leader == 0 { Exit::Failed } else { Exit::Done })
 }
 
 fn table(answer: &v1::ListMembersResponse) -> Table {

@@ -82,7 +82,12 @@ async fn cp(urls: &[String], recursive: bool, printer: &Printer) -> Result<Exit,
             continue;
         }
         let (folder, name) = open_object(source)?;
-        let bytes = folder.get(&name).await?;
+        let bytes = match folder.get(&name).await {
+            Err(error) if error.is_not_found() => {
+                return Err(not_an_object(source, &folder.url_of(&name), "copies").await?);
+            }
+            bytes => bytes?,
+        };
         let (to, to_name) = if into_folder { (Storage::open(target)?, name.clone()) } else { open_object(target)? };
         to.put(&to_name, bytes).await?;
         copied(&folder.url_of(&name), &to.url_of(&to_name), printer)?;
@@ -118,7 +123,7 @@ async fn rm(urls: &[String], recursive: bool, yes: bool, printer: &Printer) -> R
         if !recursive {
             let (folder, name) = open_object(url)?;
             if folder.size(&name).await?.is_none() {
-                return Err(not_an_object(url, &folder.url_of(&name)).await?);
+                return Err(not_an_object(url, &folder.url_of(&name), "removes").await?);
             }
             folder.delete(&name).await?;
             printer.talk(&format!("removed {}", folder.url_of(&name)));
@@ -150,8 +155,10 @@ fn removed(url: &str, printer: &Printer) -> Result<(), Problem> {
     }
 }
 
-async fn not_an_object(url: &str, object: &str) -> Result<Problem, Problem> {
+/// `does`: what `--recursive` does to the objects below it.
+async fn not_an_object(url: &str, object: &str, does: &str) -> Result<Problem, Problem> {
     let problem = Problem::new(Exit::NotFound, format!("no object at {object}"));
     let below = Storage::open(StorageUrl::parse(url)?.as_str())?.list("").await?.len();
-    Ok(if below > 0 { problem.hint(format!("`--recursive` removes the {below} objects below it")) } else { problem })
+    let hint = format!("`--recursive` {does} the {below} objects below it");
+    Ok(if below > 0 { problem.hint(hint) } else { problem })
 }

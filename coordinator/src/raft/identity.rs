@@ -4,6 +4,7 @@
 //! one, breaks that trust under the old number; its new identity shows it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,16 @@ pub enum Stage {
     CatchingUp { term: u64 },
     /// Votes and entries: from here on the log must not be lost.
     Used,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::New => "takes no part yet",
+            Self::Admitted | Self::Used => "takes part",
+            Self::CatchingUp { .. } => "without a vote until it has caught up with the leader",
+        })
+    }
 }
 
 /// What is remembered of another member.

@@ -56,6 +56,11 @@ pub fn start(
     runtime: &Handle,
     events: mpsc::Sender<Event>,
 ) {
+    if rejoin && identity.stage() == Stage::New {
+        tracing::info!(
+            "rejoins: waits until every other node has answered, then fills the data directory from the leader"
+        );
+    }
     let (answers, arriving) = mpsc::channel(members.voters().len());
     for (to, address) in members.peers() {
         let request = IntroduceRequest { from: members.node, to, identity: identity.own().to_owned(), rejoin };

@@ -8,11 +8,8 @@ use coordinator_core::ClusterState;
 /// Warnings for a job as the cluster is now.
 pub fn of(state: &ClusterState, id: &JobId) -> Vec<String> {
     let Some(job) = state.job(id) else { return Vec::new() };
-    let hosts: BTreeSet<&str> = state
-        .workers()
-        .filter(|(_, worker)| !worker.lost)
-        .map(|(_, worker)| worker.registration.host.as_str())
-        .collect();
+    let workers = || state.workers().filter(|(_, worker)| !worker.lost).map(|(_, worker)| &worker.registration);
+    let hosts: BTreeSet<&str> = workers().map(|registration| registration.host.as_str()).collect();
     let local = job.job_dir.starts_with("file://") || !job.job_dir.contains("://");
     let mut warnings = Vec::new();
     if local && hosts.len() > 1 {
@@ -21,6 +18,15 @@ pub fn of(state: &ClusterState, id: &JobId) -> Vec<String> {
              share, or `--job-dir s3://...`",
             job.job_dir,
             hosts.len()
+        ));
+    }
+    let device = job.spec.device;
+    let slots: u32 = workers().filter(|registration| registration.device == device).map(|known| known.slots).sum();
+    let wanted = *job.spec.workers.start();
+    if workers().next().is_some() && slots < wanted {
+        warnings.push(format!(
+            "all workers together have {slots} slots of the device {device}, the job needs {wanted}: it waits for more \
+             workers"
         ));
     }
     warnings

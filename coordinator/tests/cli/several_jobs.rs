@@ -16,17 +16,20 @@ fn job(name: &str, phase: v1::Phase) -> v1::Job {
 #[tokio::test]
 async fn each_cancelled_job_has_its_own_line_and_one_that_is_missing_stops_no_other() {
     let node = Arc::new(Node::default());
-    let cancelled =
-        |name: &str| Ok(v1::CancelJobResponse { job: Some(job(name, v1::Phase::Cancelling)), already_ended: false });
+    let cancelled = |name: &str, phase| Ok(v1::CancelJobResponse { job: Some(job(name, phase)), already_ended: false });
     let missing = Err(refusal(Code::NotFound, "no_such_job", "there is no job b", ""));
-    lock(&node.cancel_answers).extend([cancelled("a"), missing, cancelled("c")]);
+    lock(&node.cancel_answers).extend([
+        cancelled("a", v1::Phase::Cancelling),
+        missing,
+        cancelled("c", v1::Phase::Cancelled),
+    ]);
     let ran = coord(&node.serve().await, &["cancel", "a", "b", "c", "a"]).await;
     assert_eq!(ran.exit, Some(5));
     assert_eq!(
         ran.stderr,
         "Job [a] is being cancelled; `coord wait a` waits for the end.\n\
          error: cannot cancel job: there is no job b\n\
-         Job [c] is being cancelled; `coord wait c` waits for the end.\n"
+         Job [c] is cancelled; it held no worker.\n"
     );
 }
 

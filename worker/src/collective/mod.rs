@@ -60,9 +60,17 @@ impl AbortHandle {
     }
 }
 
+/// In words that name what happened to the peer, not to our buffer.
+fn how(source: &std::io::Error) -> String {
+    match source.kind() {
+        std::io::ErrorKind::UnexpectedEof => "it closed its connection".to_owned(),
+        _ => source.to_string(),
+    }
+}
+
 #[derive(Debug, Error)]
 pub enum CollectiveError {
-    #[error("lost rank {rank}: {source}")]
+    #[error("lost rank {rank}: {}", how(source))]
     PeerLost { rank: u32, source: std::io::Error },
     #[error("collective was aborted")]
     Aborted,

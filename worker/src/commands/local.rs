@@ -213,6 +213,9 @@ async fn supervise(spec: JobSpec, job_dir: String, cpus: Option<u32>) -> ExitCod
         );
         let why = if exited.out_of_memory { " because memory ran out" } else { "" };
         eprintln!("{} ended first, with {how}{why}", replica_name(Rank(rank)));
+        if exited.signal.is_some() {
+            eprintln!("the same command goes on from the newest checkpoint");
+        }
     }
     if ended[0].is_some_and(|exited| exited.code == Some(0)) { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }

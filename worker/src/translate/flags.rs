@@ -75,7 +75,11 @@ const VOCABULARY_MAX: u64 = 100_000_000;
 
 /// In the order of the help text: first the old program's own, then ours, then the old behaviours.
 const FLAGS: &[Flag] = &[
-    flag("learning_rate", Kind::Number(0.5), "learning rate at the start; a checkpoint's own rate goes before it"),
+    flag(
+        "learning_rate",
+        Kind::Number(0.5),
+        "learning rate at the start; on resume the checkpoint's own goes on unless another value is given",
+    ),
     flag("learning_rate_decay_factor", Kind::Number(0.99), "multiplier at each decay"),
     flag("max_gradient_norm", Kind::Number(5.0), "gradients are clipped to this global norm"),
     flag("batch_size", Kind::Integer(64, 1, BATCH_MAX), "samples of one step, whatever the number of workers"),

@@ -36,7 +36,9 @@ fn message(state: &ClusterState, seen: &Liveness, id: &WorkerId, worker: &Worker
 }
 
 fn condition(seen: &Liveness, id: &WorkerId, worker: &Worker) -> &'static str {
-    if worker.lost {
+    if worker.lost && worker.leaving {
+        "left"
+    } else if worker.lost {
         "lost"
     } else if worker.leaving {
         "leaving"

@@ -213,7 +213,8 @@ fn farewell(place: &Place) -> String {
          The same by hand:\n\n  \
          coord data dialogs movie_lines.txt {root}/dialogues\n  \
          coord serve --data-dir {root}/coordinator --storage {}\n  \
-         coord-worker run --slots 1          (on each host; --coordinator HOST:7070 from elsewhere)\n  \
+         coord-worker run --slots 1 --work-dir ./worker-1\n  \
+         coord-worker run --slots 1 --work-dir ./worker-2 --http 127.0.0.1:7073\n  \
          coord submit NAME --trainer translate --workers 1:2 -- ...\n  \
          coord watch NAME\n  \
          coord chat NAME",
