@@ -15,6 +15,11 @@ pub fn status(code: Code, text: impl Into<String>, detail: &ErrorDetail) -> Stat
     Status::with_metadata(code, text, metadata)
 }
 
+/// Whether the answer came from something that speaks HTTP but not gRPC: most often the port of `--http`.
+pub fn is_no_grpc(status: &Status) -> bool {
+    status.message().starts_with("grpc-status header missing")
+}
+
 /// Nothing where the status was made on the way and not by a service of ours.
 pub fn detail_of(status: &Status) -> Option<ErrorDetail> {
     let value = status.metadata().get_bin(KEY)?.to_bytes().ok()?;

@@ -1,6 +1,8 @@
 //! The tree of commands and the flags that all of them share; each command's own flags stand in its file.
 
-use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::ServeFlags;
 
@@ -18,6 +20,25 @@ pub struct Flags {
     pub common: CommonFlags,
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Flags {
+    /// `arguments` with the program's name.
+    pub fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        let mut command = taking_negative_numbers(Self::command());
+        let found = command.try_get_matches_from_mut(arguments)?;
+        Self::from_arg_matches(&found).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// `--steps -1` is a bad value, not an unknown flag.
+fn taking_negative_numbers(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|argument| {
+            let takes_values = argument.get_action().takes_values();
+            argument.allow_negative_numbers(takes_values)
+        })
+        .mut_subcommands(taking_negative_numbers)
 }
 
 const EXIT_STATUSES: &str = "Exit status: 0 done, 1 failed or refused, 2 usage or environment, 3 cancelled, \

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use coord_proto::detail::detail_of;
+use coord_proto::detail::{detail_of, is_no_grpc};
 use thiserror::Error;
 use tonic::{Code, ConnectError, Status};
 
@@ -94,6 +94,14 @@ pub fn judge(status: &Status) -> Result<Setback, CallError> {
         }
     };
     let hint = detail.as_ref().map(|detail| detail.hint.clone()).filter(|hint| !hint.is_empty());
+    if is_no_grpc(status) {
+        return Err(CallError::Refused {
+            grpc: status.code(),
+            code: "no_coordinator".to_owned(),
+            message: format!("what answers there is no coordinator ({})", status.message()),
+            hint: Some("give the address of `coord serve --listen` (port 7070 by default), not of `--http`".to_owned()),
+        });
+    }
     if !retryable {
         return Err(CallError::Refused {
             grpc: status.code(),
@@ -143,6 +151,14 @@ mod tests {
 
     use super::*;
     use coord_proto::detail::status;
+
+    #[test]
+    fn an_http_server_is_no_coordinator() {
+        let said = "grpc-status header missing, mapped from HTTP status code 404";
+        let error = judge(&Status::unimplemented(said)).expect_err("a refusal");
+        assert_eq!(error.to_string(), format!("what answers there is no coordinator ({said})"));
+        assert!(error.hint().is_some_and(|hint| hint.contains("--listen")));
+    }
 
     #[test]
     fn a_refusal_keeps_code_message_and_hint() {

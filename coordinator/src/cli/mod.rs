@@ -46,7 +46,6 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Command, CommonFlags, Flags};
@@ -57,7 +56,7 @@ use session::Session;
 /// Runs the command that the arguments name, and says what went wrong.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let outcome = match Flags::try_parse_from(&arguments) {
+    let outcome = match Flags::read(&arguments) {
         Ok(flags) => run(flags),
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Printer::new(printer::Output::Table).bytes(error.render().to_string().as_bytes()).map(|()| Exit::Done)

@@ -41,6 +41,7 @@ async fn a_bad_submit_names_what_is_wrong_and_sends_nothing() {
         &["submit", "j1", "--trainer", "translate", "--workers", "9"],
         &["submit", "j1", "--trainer", "translate", "--workers", "many"],
         &["submit", "j1", "--trainer", "translate", "--workers", "4:2"],
+        &["submit", "j1", "--trainer", "translate", "--max-restarts", "-1"],
         &["submit", "j1", "--trainer", "translate", "--device", "tpu"],
         &["submit", "j1", "--trainer", "translate", "--labels", "Team=x"],
         &["submit", "j1", "--trainer", "translate", "--max-running-time", "0"],

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use coord_proto::detail::detail_of;
+use coord_proto::detail::{detail_of, is_no_grpc};
 use coord_proto::v1::worker_service_client::WorkerServiceClient;
 use coord_proto::v1::{AgentMessage, LeaderMessage};
 use tokio::sync::mpsc;
@@ -54,7 +54,11 @@ pub async fn keep(addresses: Vec<String>, events: mpsc::Sender<LinkEvent>) {
             Err(status) => {
                 hint = leader(&status).filter(|leader| *leader != address);
                 if hint.is_none() && told.insert(format!("{address}: {}", status.message())) {
-                    tracing::info!(address, reason = status.message(), "no stream to the coordinator; trying on");
+                    let what = match is_no_grpc(&status) {
+                        true => "what answers is no coordinator; is it the port of `coord serve --http`? trying on",
+                        false => "no stream to the coordinator; trying on",
+                    };
+                    tracing::info!(address, reason = status.message(), "{what}");
                 }
             }
         }

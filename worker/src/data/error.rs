@@ -18,6 +18,8 @@ pub enum DataError {
     LineCounts { source_url: String, source_lines: u64, target_url: String, target_lines: u64 },
     #[error("{source_url} and {target_url} hold no lines")]
     Empty { source_url: String, target_url: String },
+    #[error("{source_url} and {target_url} hold no words: every line is blank")]
+    Blank { source_url: String, target_url: String },
     #[error("preparing the data takes at least {} of memory, {} are available", bytes(*needed), bytes(*available))]
     Memory { needed: u64, available: u64 },
     #[error("{flag} must be at least 5 (4 control symbols and a word), got {size}")]
@@ -55,7 +57,7 @@ impl DataError {
             Self::NotUtf8 { .. } => "data-not-utf8",
             Self::NulByte { .. } => "data-nul-byte",
             Self::LineCounts { .. } => "data-line-counts",
-            Self::Empty { .. } => "data-empty",
+            Self::Empty { .. } | Self::Blank { .. } => "data-empty",
             Self::Memory { .. } => "data-memory",
             Self::VocabularySize { .. } => "vocabulary-size",
             Self::VocabularyMissing { .. } => "vocabulary-missing",
@@ -83,6 +85,7 @@ impl DataError {
             | Self::NulByte { .. }
             | Self::LineCounts { .. }
             | Self::Empty { .. }
+            | Self::Blank { .. }
             | Self::Memory { .. }
             | Self::VocabularySize { .. }
             | Self::VocabularyMissing { .. }
@@ -121,11 +124,12 @@ impl DataError {
             Self::NoPairFits { source_max, target_max, .. } => {
                 Some(format!("the largest bucket takes {source_max} source and {target_max} target tokens"))
             }
-            Self::File(FileError::NotWritable { .. }) => Some("choose another `--data_dir`".to_owned()),
+            Self::File(FileError::NotWritable { .. }) => Some("choose a folder that can be written; the trainer's is `--data_dir`".to_owned()),
             Self::Missing { .. }
             | Self::NulByte { .. }
             | Self::LineCounts { .. }
             | Self::Empty { .. }
+            | Self::Blank { .. }
             | Self::VocabularySize { .. }
             | Self::VocabularyMissing { .. }
             | Self::VocabularyTooLong { .. }

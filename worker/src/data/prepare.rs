@@ -174,11 +174,17 @@ fn some_pair_fits(source: &Text, target: &Text, buckets: &[BucketShape]) -> Resu
         return Err(DataError::Empty { source_url, target_url });
     }
     let mut pairs = source.lines().zip(target.lines());
+    let mut words = 0;
     let fits = |(source, target)| {
-        BucketShape::first_fitting(buckets, tokens(source).count(), tokens(target).count() + 1).is_some()
+        let (source, target) = (tokens(source).count(), tokens(target).count());
+        words += source + target;
+        source + target > 0 && BucketShape::first_fitting(buckets, source, target + 1).is_some()
     };
     if pairs.any(fits) {
         return Ok(());
+    }
+    if words == 0 {
+        return Err(DataError::Blank { source_url, target_url });
     }
     let (source_max, target_max) = BucketShape::longest(buckets);
     Err(DataError::NoPairFits { source_url, target_url, lines: source.line_count(), source_max, target_max })

@@ -50,7 +50,7 @@ fn check(lines: usize, longest: usize, batch_size: usize, steps_per_epoch: u64) 
 
 #[test]
 fn fourteen_pairs_in_batches_of_two_are_each_used_once_per_epoch() {
-    check(14, 1, 2, 7);
+    check(14, 2, 2, 7);
 }
 
 #[test]
@@ -61,5 +61,5 @@ fn a_thousand_and_one_lines_of_many_lengths_are_each_used_once_per_epoch() {
 
 #[test]
 fn ninety_numbered_samples_survive_an_interruption_in_the_middle() {
-    check(90, 1, 4, 23);
+    check(90, 2, 4, 23);
 }

@@ -207,6 +207,10 @@ fn files_without_a_usable_pair_are_refused_before_anything_is_written() {
     folder.write("train.a", "");
     folder.write("train.b", "");
     assert_eq!(folder.refusal(&folder.settings(100)).0, "train.a and train.b hold no lines");
+    folder.write("train.a", " \n\n");
+    folder.write("train.b", "\n\t\n");
+    let text = folder.refusal(&folder.settings(100)).0;
+    assert_eq!(text, "train.a and train.b hold no words: every line is blank");
     folder.write("train.a", "a ".repeat(40));
     folder.write("train.b", "b");
     let (text, error) = folder.refusal(&folder.settings(100));
