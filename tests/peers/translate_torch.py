@@ -145,23 +145,30 @@ def apart(losses, reference):
     return max(abs(a - b) / abs(b) for a, b in zip(losses, reference))
 
 
+def dev_perplexity(dump, run):
+    """By bucket, and of all pairs together."""
+    buckets = {}
+    for line in open(dump / "dev.jsonl"):
+        batch = json.loads(line)
+        for name in (str(batch["bucket"]), "all"):
+            total, rows = buckets.get(name, (0.0, 0))
+            buckets[name] = (total + run.model.full_loss(batch), rows + batch["rows"])
+    return {name: math.exp(total / rows) for name, (total, rows) in sorted(buckets.items())}
+
+
 def compare(dump, run, single):
     """The trainer's figures beside ours; `single` is the same run of the peer in float32, as a yardstick for drift."""
     own = load_parameters(dump / "gradient.safetensors", torch.float64)
     worst = max((relative(own[name], gradient.to(torch.float64)), name) for name, gradient in run.first.items())
     told = [json.loads(line)["loss"] for line in open(dump / "ours.jsonl")]
-    buckets = {}
-    for line in open(dump / "dev.jsonl"):
-        batch = json.loads(line)
-        total, rows = buckets.get(batch["bucket"], (0.0, 0))
-        buckets[batch["bucket"]] = (total + run.model.full_loss(batch), rows + batch["rows"])
     result = {
         "gradient_apart": worst,
         "losses_apart_in_50_steps": apart(told[:50], run.losses[:50]),
         "losses_apart": apart(told, run.losses),
-        "dev_perplexity": {bucket: math.exp(total / rows) for bucket, (total, rows) in sorted(buckets.items())},
+        "dev_perplexity": dev_perplexity(dump, run),
     }
     if single is not None:
+        result["float32_peer_dev_perplexity"] = dev_perplexity(dump, single)
         result["float32_peer_apart_in_50_steps"] = apart(single.losses[:50], run.losses[:50])
     return result
 

@@ -1,6 +1,7 @@
 //! What may change between a run and its resumption, and what may not.
 
 use coord_tests::local::Place;
+use rustix::process::Signal;
 
 #[test]
 fn other_vocabularies_or_layers_are_refused_with_saved_and_given_side_by_side() {
@@ -80,6 +81,20 @@ fn a_fresh_run_leaves_an_older_run_alone_and_is_the_one_that_answers() {
     assert!(answer.contains("\"step\":75"), "{answer}");
     let on = place.train("--job-dir job", "--steps=100 --steps_per_checkpoint=25 --seed=7").good();
     assert!(on.contains("resuming at step 75"), "{on}");
+}
+
+#[test]
+fn of_two_runs_that_start_in_one_folder_before_either_saves_only_the_later_one_saves() {
+    let place = Place::with_pairs(100, 10);
+    let mut earlier = place.start("--job-dir job", "--steps=0 --steps_per_checkpoint=1000000");
+    earlier.wait_for("starting at step 0: train_dir holds no checkpoint");
+    let later = place.train("--job-dir job", "--steps=20 --steps_per_checkpoint=20 --seed=7").good();
+    assert!(later.contains("starting at step 0: the run that began there last, of job local_"), "{later}");
+    let digest = place.digest("job");
+    earlier.signal(Signal::TERM);
+    let ended = earlier.wait();
+    assert!(ended.err.contains("was taken over by another run"), "{} {}", ended.out, ended.err);
+    assert_eq!(place.digest("job"), digest);
 }
 
 #[test]

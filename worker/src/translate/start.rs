@@ -41,7 +41,7 @@ impl Finder<'_> {
         if self.fresh && lineage.as_ref().is_none_or(|run| run.job != self.job) {
             return self.begin(runtime, storage, "--fresh was given");
         }
-        let search = Search { lineage: lineage.map(|run| run.lineage), step: None };
+        let search = Search { lineage: lineage.as_ref().map(|run| run.lineage.clone()), step: None };
         let (found, rejected) = runtime.block_on(checkpoints.newest(&search, |found| self.accept(found)))?;
         match found {
             Some(found) => {
@@ -49,7 +49,7 @@ impl Finder<'_> {
                 let uncommitted = runtime.block_on(checkpoints.uncommitted()).unwrap_or_default();
                 self.resume(storage, found, &rejected, &uncommitted)
             }
-            None => self.none(runtime, storage, search.lineage, rejected),
+            None => self.none(runtime, storage, lineage, rejected),
         }
     }
 
@@ -102,18 +102,20 @@ impl Finder<'_> {
         &self,
         runtime: &Handle,
         storage: &Storage,
-        lineage: Option<String>,
+        lineage: Option<Lineage>,
         rejected: Vec<Rejected>,
     ) -> Result<Beginning, TrainError> {
         let url = storage.url().to_owned();
         let rejected: Vec<String> = rejected.iter().map(ToString::to_string).collect();
-        // A fresh run that has not saved yet goes on as itself.
-        if let Some(lineage) = lineage
+        // A run that has not saved yet goes on as itself; another job's run there may still be alive, and must not share
+        // its folder.
+        if let Some(Lineage { lineage, job }) = &lineage
+            && job == self.job
             && rejected.is_empty()
             && !self.settings.resume_required
         {
             let lines = vec!["starting at step 0: this run has no checkpoint yet".to_owned()];
-            return Ok(Beginning { lineage, manifest: None, lines, new_rate: None });
+            return Ok(Beginning { lineage: lineage.clone(), manifest: None, lines, new_rate: None });
         }
         if self.settings.resume_required {
             return Err(TrainError::ResumeRequired { url, rejected });
@@ -122,12 +124,12 @@ impl Finder<'_> {
             return Err(TrainError::NothingComplete { url, rejected });
         }
         let uncommitted = runtime.block_on(Checkpoints::new(storage.clone()).uncommitted())?;
-        let why = if uncommitted.is_empty() {
-            "train_dir holds no checkpoint"
-        } else {
-            "only uncommitted data lies in train_dir"
+        let why = match lineage {
+            _ if !uncommitted.is_empty() => "only uncommitted data lies in train_dir".to_owned(),
+            Some(other) => format!("the run that began there last, of job {}, saved nothing", other.job),
+            None => "train_dir holds no checkpoint".to_owned(),
         };
-        let mut beginning = self.begin(runtime, storage, why)?;
+        let mut beginning = self.begin(runtime, storage, &why)?;
         beginning.lines.extend(uncommitted_line(&uncommitted));
         Ok(beginning)
     }
