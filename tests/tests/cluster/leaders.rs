@@ -48,6 +48,22 @@ fn two_of_three_coordinators_go_on_when_the_leader_is_killed() {
     assert_eq!(cluster.describe("kept")["interruptions"], serde_json::json!([]));
 }
 
+/// The new coordinator counts generations from 1 again, and the agent has run this job's generation 1 before.
+#[test]
+fn a_job_of_an_old_name_runs_after_the_only_coordinators_directory_was_lost() {
+    let mut cluster = Cluster::start(Layout::workers(&[1]));
+    cluster.submit("again", &["--workers", "1"], &cluster.dialogues().flags(0));
+    cluster.until_step("again", 40);
+    cluster.kill_coordinator(0);
+    std::fs::remove_dir_all(cluster.folder().join("coordinator-1")).expect("the directory of the coordinator");
+    cluster.start_coordinator(0);
+    cluster.submit("again", &["--workers", "1"], &cluster.dialogues().flags(400));
+    assert_eq!(cluster.wait("again").done(), "SUCCEEDED\n");
+    let log = cluster.coord(&["logs", "again", "--replica", "master-replica-0"]).done();
+    assert_eq!(log.matches("Running command: translate").count(), 1, "{log}");
+    assert!(log.contains("resuming at step"), "{log}");
+}
+
 /// Step of the newest manifest in a folder.
 fn newest_checkpoint(folder: &std::path::Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten();

@@ -1,10 +1,12 @@
 //! The agent of a host: keeps a stream to the leader, runs replicas, keeps their logs.
 
 mod answers;
+mod ended;
 mod leftovers;
 mod link;
 pub mod logs;
 mod metrics;
+mod outbox;
 mod replicas;
 pub mod service;
 pub mod settings;

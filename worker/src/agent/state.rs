@@ -1,6 +1,6 @@
 //! The agent as a step function: what it was told and saw, in; what it does, out. No clock, no I/O.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use coord_common::checkpoint::CheckpointRecord;
 use coord_common::exit_rule::{Cause, Exit, SIGKILL, SIGTERM};
@@ -12,13 +12,12 @@ use coord_common::rank::{Rank, ReplicaKey};
 use coord_common::registration::Registration;
 use coord_common::time::Millis;
 
+use super::ended::Ended;
+use super::outbox::Outbox;
 use crate::launch::Exited;
 
 /// Heartbeats leave this often.
 pub const HEARTBEAT: Millis = Millis(1_000);
-
-/// Ended keys that are remembered, so that a late order for one is not taken for a new one.
-const REMEMBERED: usize = 10_000;
 
 #[derive(Debug)]
 pub enum Event {
@@ -111,13 +110,8 @@ struct Held {
 pub struct AgentState {
     registration: Registration,
     replicas: BTreeMap<ReplicaKey, Held>,
-    /// Ended ones, oldest first.
-    ended: VecDeque<ReplicaKey>,
-    /// With the secret of their launch; nothing where no launch came before the order to stop.
-    ended_secrets: BTreeMap<ReplicaKey, Option<String>>,
-    /// Facts that no leader has acknowledged yet.
-    outbox: VecDeque<Fact>,
-    next_sequence: u64,
+    ended: Ended,
+    outbox: Outbox,
     connected: bool,
     heartbeat_at: Millis,
     leaving: bool,
@@ -128,10 +122,8 @@ impl AgentState {
         Self {
             registration,
             replicas: BTreeMap::new(),
-            ended: VecDeque::new(),
-            ended_secrets: BTreeMap::new(),
-            outbox: VecDeque::new(),
-            next_sequence: 1,
+            ended: Ended::default(),
+            outbox: Outbox::default(),
             connected: false,
             heartbeat_at: Millis::ZERO,
             leaving: false,
@@ -162,7 +154,7 @@ impl AgentState {
                 self.connected = true;
                 self.heartbeat_at = now + HEARTBEAT;
                 out.push(Effect::Register);
-                out.extend(self.outbox.iter().cloned().map(Effect::SendFact));
+                out.extend(self.outbox.facts().cloned().map(Effect::SendFact));
                 if self.leaving {
                     out.push(Effect::SendLeaving);
                 }
@@ -182,7 +174,7 @@ impl AgentState {
             Event::Exited { key, exited, tail } => self.exited(key, exited, tail, &mut out),
             Event::StartFailed { key, reason } => {
                 if let Some(held) = self.replicas.remove(&key).filter(|held| !held.disowned) {
-                    self.remember(key.clone(), Some(held.secret));
+                    self.ended.add(key.clone(), Some(held.secret));
                     self.fact(key, FactBody::Refused { reason }, &mut out);
                 }
             }
@@ -217,18 +209,18 @@ impl AgentState {
             if held.secret != launch.secret && !held.disowned {
                 // The leader tells this launch again until it shows; by then the old replica is gone.
                 held.disowned = true;
-                self.outbox.retain(|fact| fact.key != key);
+                self.outbox.disown(&key);
                 out.push(Effect::Kill(key));
             }
             return;
         }
-        match self.ended_secrets.get(&key) {
-            Some(Some(secret)) if *secret != launch.secret => self.outbox.retain(|fact| fact.key != key),
-            Some(_) => return,
-            None => {}
+        if self.ended.had_another_launch(&key, &launch.secret) {
+            self.outbox.disown(&key);
+        } else if self.ended.knows(&key) {
+            return;
         }
         if self.leaving {
-            self.remember(key.clone(), Some(launch.secret));
+            self.ended.add(key.clone(), Some(launch.secret));
             self.fact(key, FactBody::Refused { reason: "the agent is leaving".to_owned() }, out);
             return;
         }
@@ -238,10 +230,9 @@ impl AgentState {
 
     fn stop(&mut self, stop: Stop, now: Millis, out: &mut Vec<Effect>) {
         let Some(held) = self.replicas.get_mut(&stop.key) else {
-            let reported = self.outbox.iter().any(|fact| fact.key == stop.key && is_end(&fact.body));
-            if !reported {
+            if !self.outbox.reports_end(&stop.key) {
                 // A launch that was lost on the way must not hold its slots for ever.
-                self.remember(stop.key.clone(), None);
+                self.ended.add(stop.key.clone(), None);
                 let exit = Exit { cause: Cause::Stopped, ..Exit::default() };
                 let report = ExitReport { exit, message: "never started".to_owned(), ..ExitReport::default() };
                 self.fact(stop.key, FactBody::Exited(report), out);
@@ -258,10 +249,8 @@ impl AgentState {
 
     fn acknowledged(&mut self, sequence: u64, out: &mut Vec<Effect>) {
         self.registration.facts_acknowledged = self.registration.facts_acknowledged.max(sequence);
-        while let Some(fact) = self.outbox.front()
-            && fact.sequence <= sequence
-        {
-            if let Some(Fact { key, body: FactBody::Checkpoint(record), .. }) = self.outbox.pop_front()
+        for fact in self.outbox.acknowledged(sequence) {
+            if let Fact { key, body: FactBody::Checkpoint(record), .. } = fact
                 && self.replicas.contains_key(&key)
             {
                 out.push(Effect::Recorded { key, step: record.step });
@@ -290,7 +279,7 @@ impl AgentState {
         let Some(held) = self.replicas.remove(&key).filter(|held| !held.disowned) else {
             return;
         };
-        self.remember(key.clone(), Some(held.secret));
+        self.ended.add(key.clone(), Some(held.secret));
         let (cause, message) = held.last_word.unwrap_or_else(|| {
             // Ended by our own signal: not the program's fault. Any other signal is, even where the order to stop came
             // before its end was seen, because peers that fell with it were faster to report.
@@ -349,31 +338,11 @@ impl AgentState {
         if self.replicas.get(&key).is_some_and(|held| held.disowned) {
             return;
         }
-        let fact = Fact { sequence: self.next_sequence, key, body };
-        self.next_sequence += 1;
-        self.outbox.push_back(fact.clone());
+        let fact = self.outbox.add(key, body);
         if self.connected {
             out.push(Effect::SendFact(fact));
         }
     }
-
-    fn remember(&mut self, key: ReplicaKey, secret: Option<String>) {
-        if let Some(known) = self.ended_secrets.get_mut(&key) {
-            *known = secret.or(known.take());
-            return;
-        }
-        self.ended_secrets.insert(key.clone(), secret);
-        self.ended.push_back(key);
-        if self.ended.len() > REMEMBERED
-            && let Some(oldest) = self.ended.pop_front()
-        {
-            self.ended_secrets.remove(&oldest);
-        }
-    }
-}
-
-fn is_end(body: &FactBody) -> bool {
-    matches!(body, FactBody::Exited(_) | FactBody::Refused { .. })
 }
 
 #[cfg(test)]

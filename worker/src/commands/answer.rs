@@ -27,8 +27,6 @@ struct Question {
 }
 
 pub fn run(flags: &AnswerFlags) -> ExitCode {
-    // Training goes before talking on the same host.
-    let _ = rustix::process::nice(10);
     let runtime = super::runtime();
     let place = Place { url: flags.url.clone(), at: flags.at, data_dir: flags.data_dir.clone() };
     let mut answerer = match Answerer::open(runtime.handle().clone(), place) {

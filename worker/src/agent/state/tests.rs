@@ -82,8 +82,16 @@ fn a_launch_of_another_job_of_the_same_name_replaces_the_old_replica_without_a_w
             agent.on(ended(key(1), None, Some(9), ""), Millis(4));
         }
         assert_eq!(agent.on(order(), Millis(5)), [Effect::Start(other())]);
-        assert_eq!(agent.facts_waiting(), 0);
         assert_eq!(agent.on(order(), Millis(6)), []);
+        // A leader takes no fact after a gap, and none of a generation that is not the job's.
+        agent.on(Event::Started { key: key(1), step: Step(0) }, Millis(7));
+        let sent = agent.on(Event::Connected, Millis(8));
+        let sent = sent.iter().filter_map(|effect| match effect {
+            Effect::SendFact(fact) => Some((fact.sequence, fact.key.generation.0)),
+            _ => None,
+        });
+        let expected: &[(u64, u64)] = if ended_before { &[(1, 0), (2, 0), (3, 1)] } else { &[(1, 0), (2, 1)] };
+        assert_eq!(sent.collect::<Vec<_>>(), expected);
     }
 }
 
