@@ -58,7 +58,7 @@ async fn a_job_that_all_workers_together_cannot_hold_is_taken_with_a_warning() {
     let fitting = client.submit_job(wide(2)).await.expect("submit").into_inner();
     assert_eq!(fitting.warnings, Vec::<String>::new());
     let too_wide = client.submit_job(wide(3)).await.expect("submit").into_inner();
-    let text = "all workers together have 2 slots of the device cpu, the job needs 3: it waits for more workers";
+    let text = "the job needs 3 slots of the device cpu, all workers together have 2: it waits for more workers";
     assert_eq!(too_wide.warnings, [text]);
     server.stop().await;
 }

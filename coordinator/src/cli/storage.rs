@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use coord_io::storage::{Storage, StorageUrl, open_object};
+use coord_io::storage::{Storage, open_object};
 use serde_json::json;
 
 use super::exit::{Exit, Problem};
@@ -83,10 +83,8 @@ async fn cp(urls: &[String], recursive: bool, printer: &Printer) -> Result<Exit,
         }
         let (folder, name) = open_object(source)?;
         let bytes = match folder.get(&name).await {
-            Err(error) if error.is_not_found() => {
-                return Err(not_an_object(source, &folder.url_of(&name), "copies").await?);
-            }
-            bytes => bytes?,
+            Ok(bytes) => bytes,
+            Err(error) => return Err(or_a_folder(error.into(), source, "copies").await),
         };
         let (to, to_name) = if into_folder { (Storage::open(target)?, name.clone()) } else { open_object(target)? };
         to.put(&to_name, bytes).await?;
@@ -123,7 +121,8 @@ async fn rm(urls: &[String], recursive: bool, yes: bool, printer: &Printer) -> R
         if !recursive {
             let (folder, name) = open_object(url)?;
             if folder.size(&name).await?.is_none() {
-                return Err(not_an_object(url, &folder.url_of(&name), "removes").await?);
+                let missing = Problem::new(Exit::NotFound, format!("no object at {}", folder.url_of(&name)));
+                return Err(or_a_folder(missing, url, "removes").await);
             }
             folder.delete(&name).await?;
             printer.talk(&format!("removed {}", folder.url_of(&name)));
@@ -155,10 +154,15 @@ fn removed(url: &str, printer: &Printer) -> Result<(), Problem> {
     }
 }
 
-/// `does`: what `--recursive` does to the objects below it.
-async fn not_an_object(url: &str, object: &str, does: &str) -> Result<Problem, Problem> {
-    let problem = Problem::new(Exit::NotFound, format!("no object at {object}"));
-    let below = Storage::open(StorageUrl::parse(url)?.as_str())?.list("").await?.len();
-    let hint = format!("`--recursive` {does} the {below} objects below it");
-    Ok(if below > 0 { problem.hint(hint) } else { problem })
+/// The same with a hint, if it is a folder. `does`: what `--recursive` does to the objects below it.
+async fn or_a_folder(problem: Problem, url: &str, does: &str) -> Problem {
+    let listed = match Storage::open(url) {
+        Ok(folder) => folder.list("").await,
+        Err(error) => Err(error),
+    };
+    // Where that cannot be told, the problem itself is what counts.
+    match listed.map_or(0, |entries| entries.len()) {
+        0 => problem,
+        below => problem.hint(format!("`--recursive` {does} the {below} objects below it")),
+    }
 }

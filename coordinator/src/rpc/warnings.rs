@@ -25,7 +25,7 @@ pub fn of(state: &ClusterState, id: &JobId) -> Vec<String> {
     let wanted = *job.spec.workers.start();
     if workers().next().is_some() && slots < wanted {
         warnings.push(format!(
-            "all workers together have {slots} slots of the device {device}, the job needs {wanted}: it waits for more \
+            "the job needs {wanted} slots of the device {device}, all workers together have {slots}: it waits for more \
              workers"
         ));
     }

@@ -297,6 +297,8 @@ async fn objects_are_copied_listed_printed_and_removed() {
     let refused = storage(&["rm", &path("copy")]).await;
     assert_eq!(refused.exit, Some(5));
     assert!(refused.stderr.ends_with("hint: `--recursive` removes the 1 objects below it\n"), "{refused:?}");
+    let refused = storage(&["cp", &path("copy"), &path("other")]).await;
+    assert!(refused.stderr.ends_with("hint: `--recursive` copies the 1 objects below it\n"), "{refused:?}");
     let copied = storage(&["cp", &path("a.txt"), &path("copy/c.txt"), "--output=json"]).await;
     let (from, to) = (path("a.txt"), path("copy/c.txt"));
     assert_eq!(copied.stdout, format!("{{\"from\":\"file://{from}\",\"to\":\"file://{to}\"}}\n"));
