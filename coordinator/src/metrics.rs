@@ -120,7 +120,9 @@ impl Collected {
                     let age = now.since(record.at).0 as f64 / 1_000.0;
                     page.set("coord_job_checkpoint_age_seconds", &label, age);
                 }
-                let Some(progress) = agents.liveness.progress.get(&place.job) else { continue };
+                // A replica that still prepares has a stage, and no figures yet.
+                let gauge = agents.liveness.progress.get(&place.job).filter(|gauge| gauge.stage.is_empty());
+                let Some(progress) = gauge else { continue };
                 page.set("coord_job_step", &label, progress.step.0 as f64);
                 page.set("coord_job_loss", &label, progress.loss);
                 page.set("coord_job_tokens_per_second", &label, progress.tokens_per_second);

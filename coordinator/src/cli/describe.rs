@@ -98,9 +98,7 @@ pub fn progress(progress: &v1::Progress, phase: v1::Phase) -> String {
     } else {
         parts.push(format!("step {}", progress.step));
     }
-    if progress.step > 0 && progress.at_millis > 0 {
-        parts.push(format!("loss {:.4}", progress.loss));
-    }
+    parts.extend(shapes::loss(progress).map(|loss| format!("loss {loss:.4}")));
     if runs && progress.tokens_per_second >= 1.0 {
         parts.push(format!("{} tokens/s", text::count(progress.tokens_per_second as u64)));
     }

@@ -97,12 +97,17 @@ fn replica(replica: &v1::Replica) -> Value {
     })
 }
 
+/// Of the newest step; nothing before the first one, or where only the step is known.
+pub fn loss(progress: &v1::Progress) -> Option<f64> {
+    (progress.step > 0 && progress.at_millis > 0).then_some(progress.loss)
+}
+
 pub fn progress(progress: &v1::Progress) -> Value {
     let eta = text::eta_millis(progress.step, progress.steps, progress.seconds_per_step);
     json!({
         "step": progress.step,
         "steps": (progress.steps > 0).then_some(progress.steps),
-        "loss": (progress.at_millis > 0).then_some(progress.loss),
+        "loss": loss(progress),
         "learning_rate": progress.learning_rate,
         "tokens_per_second": progress.tokens_per_second,
         "seconds_per_step": progress.seconds_per_step,

@@ -39,13 +39,15 @@ fn every_replica_shows_its_samples_while_it_runs_and_after_its_end() {
     cluster.submit("counted", &["--workers", "2"], &program);
     cluster.until("counted", "a loss", |seen| seen["progress"]["loss"].is_number());
     let page = || cluster.coord(&["describe", "counted"]).done();
-    assert!(page().contains(" of 400 (") && page().contains(", loss "), "{}", page());
+    let running = page();
+    assert!(running.contains(" of 400 (") && running.contains(", loss "), "{running}");
     let all_count = |seen: &Value| (0..2).all(|rank| seen["replicas"][rank]["samples"].as_u64() > Some(0));
     cluster.until("counted", "samples of both ranks while it runs", all_count);
     cluster.wait("counted").done();
     let described = cluster.describe("counted");
     assert!(all_count(&described), "{described:#}");
-    assert!(page().contains("step 400 of 400 (100 %), loss "), "{}", page());
+    let ended = page();
+    assert!(ended.contains("step 400 of 400 (100 %), loss "), "{ended}");
 }
 
 #[test]
