@@ -85,7 +85,7 @@ fn head(job: &v1::Job) -> Table {
 }
 
 /// The gauge in one line: `step 120 of 300 (40 %), loss 3.2100, 5,123 tokens/s, ETA 21 s`. Speed and time left
-/// make sense only while the job runs; the loss was not kept where the gauge has no time.
+/// make sense only while the job runs.
 pub fn progress(progress: &v1::Progress, phase: v1::Phase) -> String {
     let runs = phase == v1::Phase::Running;
     if progress.step == 0 && !progress.stage.is_empty() {

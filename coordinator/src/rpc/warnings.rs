@@ -22,7 +22,7 @@ pub fn of(state: &ClusterState, id: &JobId) -> Vec<String> {
     }
     let device = job.spec.device;
     let slots: u32 = workers().filter(|registration| registration.device == device).map(|known| known.slots).sum();
-    let wanted = *job.spec.workers.start();
+    let wanted = job.spec.workers.start().saturating_mul(job.spec.slots_per_worker);
     if workers().next().is_some() && slots < wanted {
         warnings.push(format!(
             "the job needs {wanted} slots of the device {device}, all workers together have {slots}: it waits for more \

@@ -297,7 +297,7 @@ impl AgentState {
             tail,
             last_step: held.progress.step,
             steps: held.progress.steps,
-            loss: (held.progress.step > Step(0)).then_some(held.progress.loss),
+            loss: Some(held.progress.loss).filter(|loss| held.progress.step > Step(0) && loss.is_finite()),
             samples: held.samples,
         };
         self.fact(key, FactBody::Exited(report), out);
