@@ -1,4 +1,5 @@
 //! Cluster tests and benchmarks.
 
+pub mod bench;
 pub mod cluster;
 pub mod local;

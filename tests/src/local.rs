@@ -11,16 +11,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
+use crate::cluster::binary;
+
 /// Longer than any healthy run of these tests by far; a run that hangs fails with what it said.
 const DEADLINE: Duration = Duration::from_secs(60);
-
-/// A program of this workspace, built beside the test by `tests/run.sh`.
-pub fn binary(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a running test has a path");
-    let path = test.ancestors().nth(2).expect("tests lie two folders deep").join(name);
-    assert!(path.exists(), "{} is missing; tests/run.sh builds it", path.display());
-    path
-}
 
 /// A finished process.
 #[derive(Debug)]

@@ -20,6 +20,10 @@ impl Dialogues {
         Self { folder: folder.display().to_string() }
     }
 
+    pub fn folder(&self) -> &str {
+        &self.folder
+    }
+
     /// Program flags of a small model that reads these dialogues: `steps` steps, a checkpoint every 20.
     pub fn flags(&self, steps: u64) -> Vec<String> {
         let file = |flag: &str, name: &str| format!("--{flag}={}/{name}", self.folder);

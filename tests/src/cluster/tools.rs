@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
-/// `coord` or `coord-worker`, as built together with this test.
+/// `coord` or `coord-worker`, as built together with this test or benchmark.
 pub fn binary(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test knows its own path");
-    // target/PROFILE/deps/TEST
-    let folder = test.parent().and_then(|deps| deps.parent()).expect("a test lies in the folder of its profile");
+    let program = std::env::current_exe().expect("a program knows its own path");
+    // target/PROFILE/deps/TEST or target/PROFILE/bench
+    let mut folder = program.parent().expect("a program lies in a folder");
+    if folder.ends_with("deps") {
+        folder = folder.parent().expect("a test lies in the folder of its profile");
+    }
     let path = folder.join(name);
-    assert!(path.is_file(), "{} is missing: run the tests by tests/run.sh, which builds it first", path.display());
+    assert!(path.is_file(), "{} is missing: tests/run.sh builds it first, `cargo build --release` too", path.display());
     path
 }
 
