@@ -24,6 +24,8 @@ pub struct Launch {
     pub job_dir: String,
     /// Opens connections between replicas of this generation only.
     pub secret: String,
+    /// The same for all generations of a job, another one for a later job of the same name.
+    pub run: String,
 }
 
 /// All ranks are ready: meet.

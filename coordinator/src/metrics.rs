@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
-use coord_common::{Device, Phase};
+use coord_common::{Device, Phase, Step};
 use coord_io::http::Readiness;
-use coordinator_core::check;
+use coordinator_core::{check, stall};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, Opts, Registry};
@@ -120,12 +120,14 @@ impl Collected {
                     let age = now.since(record.at).0 as f64 / 1_000.0;
                     page.set("coord_job_checkpoint_age_seconds", &label, age);
                 }
-                // A replica that still prepares has a stage, and no figures yet.
-                let gauge = agents.liveness.progress.get(&place.job).filter(|gauge| gauge.stage.is_empty());
+                // Before its first step a job has no figures.
+                let gauge = agents.liveness.progress.get(&place.job).filter(|gauge| gauge.step > Step(0));
                 let Some(progress) = gauge else { continue };
                 page.set("coord_job_step", &label, progress.step.0 as f64);
                 page.set("coord_job_loss", &label, progress.loss);
-                page.set("coord_job_tokens_per_second", &label, progress.tokens_per_second);
+                let stands_still = stall::of(&agents.liveness, now, job).is_some();
+                let speed = if stands_still { 0.0 } else { progress.tokens_per_second };
+                page.set("coord_job_tokens_per_second", &label, speed);
                 page.set("coord_job_checkpoint_duration_seconds", &label, progress.checkpoint_seconds);
             }
         });

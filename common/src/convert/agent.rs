@@ -10,9 +10,11 @@ use super::{
 };
 use crate::exit_rule::Exit;
 use crate::fact::{ExitReport, Fact, FactBody};
+use crate::heartbeat::Heartbeat;
 use crate::ids::{Incarnation, Step, WorkerId};
 use crate::job::SpecError;
 use crate::order::{Launch, Order, Rendezvous, Stop, StopReason};
+use crate::rank::ReplicaKey;
 use crate::registration::Registration;
 use crate::resources::{NumericClass, SLOTS_MAX};
 use crate::time::Millis;
@@ -48,6 +50,27 @@ pub fn registration_to_wire(registration: &Registration) -> v1::Register {
         host: registration.host.clone(),
         alive: registration.alive.iter().map(key_to_wire).collect(),
         facts_acknowledged: registration.facts_acknowledged,
+    }
+}
+
+pub fn heartbeat_from_wire(wire: &v1::Heartbeat) -> Result<Heartbeat, ConvertError> {
+    let silent = |wire: &v1::SilentReplica| {
+        Ok((key_from_wire(required("key", wire.key.as_ref())?)?, Millis(wire.silence_millis)))
+    };
+    Ok(Heartbeat {
+        alive: wire.alive.iter().map(key_from_wire).collect::<Result<_, _>>()?,
+        silent: wire.silent.iter().map(silent).collect::<Result<_, ConvertError>>()?,
+    })
+}
+
+pub fn heartbeat_to_wire(heartbeat: &Heartbeat) -> v1::Heartbeat {
+    let silent = |(key, silence): &(ReplicaKey, Millis)| v1::SilentReplica {
+        key: Some(key_to_wire(key)),
+        silence_millis: silence.0,
+    };
+    v1::Heartbeat {
+        alive: heartbeat.alive.iter().map(key_to_wire).collect(),
+        silent: heartbeat.silent.iter().map(silent).collect(),
     }
 }
 
@@ -111,6 +134,7 @@ pub fn order_from_wire(wire: &v1::LeaderMessage) -> Result<Option<Order>, Conver
             world_size: launch.world_size,
             job_dir: launch.job_dir.clone(),
             secret: launch.secret.clone(),
+            run: launch.run.clone(),
         }),
         Message::Rendezvous(rendezvous) => Order::Rendezvous(Rendezvous {
             key: key_from_wire(required("key", rendezvous.key.as_ref())?)?,
@@ -137,6 +161,7 @@ pub fn order_to_wire(order: &Order) -> v1::LeaderMessage {
             world_size: launch.world_size,
             job_dir: launch.job_dir.clone(),
             secret: launch.secret.clone(),
+            run: launch.run.clone(),
         }),
         Order::Rendezvous(rendezvous) => Message::Rendezvous(v1::Rendezvous {
             key: Some(key_to_wire(&rendezvous.key)),

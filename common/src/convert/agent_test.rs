@@ -46,6 +46,15 @@ fn registrations_survive_the_wire_and_need_slots_and_a_device() {
 }
 
 #[test]
+fn heartbeats_survive_the_wire() {
+    let heartbeat = Heartbeat { alive: vec![key()], silent: vec![(key(), Millis(4_000))] };
+    let wire = heartbeat_to_wire(&heartbeat);
+    assert_eq!(heartbeat_from_wire(&wire), Ok(heartbeat));
+    let keyless = v1::Heartbeat { silent: vec![v1::SilentReplica::default()], ..wire };
+    assert_eq!(heartbeat_from_wire(&keyless), Err(ConvertError::Missing { field: "key" }));
+}
+
+#[test]
 fn every_fact_survives_the_wire() {
     let exit = Exit { code: Some(7), signal: None, cause: Cause::UserError };
     let report = ExitReport {
@@ -82,6 +91,7 @@ fn every_order_survives_the_wire() {
             world_size: 2,
             job_dir: "file:///jobs/chat".into(),
             secret: "s".into(),
+            run: "r1".into(),
         }),
         Order::Rendezvous(Rendezvous { key: key(), endpoints: vec!["a:1".into()], restore: Some(record()) }),
         Order::Stop(Stop { key: key(), reason: StopReason::TimeLimit, grace: Millis::from_seconds(10) }),

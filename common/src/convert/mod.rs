@@ -5,8 +5,8 @@ mod job;
 mod replica;
 
 pub use agent::{
-    fact_from_wire, fact_to_wire, order_from_wire, order_to_wire, registration_from_wire, registration_to_wire,
-    report_from_wire, report_to_wire,
+    fact_from_wire, fact_to_wire, heartbeat_from_wire, heartbeat_to_wire, order_from_wire, order_to_wire,
+    registration_from_wire, registration_to_wire, report_from_wire, report_to_wire,
 };
 pub use job::{device_from_wire, device_to_wire, phase_from_wire, phase_to_wire, spec_from_wire, spec_to_wire};
 pub use replica::{

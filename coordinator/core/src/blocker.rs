@@ -61,6 +61,19 @@ pub enum Blocker {
     Unreachable {
         workers: Vec<String>,
     },
+    /// The job runs, and its last step lies much further back than a step takes.
+    NoStep {
+        last: Step,
+        quiet: Millis,
+        /// What the master replica said that it does meanwhile, if anything.
+        stage: String,
+    },
+    /// Replicas that say nothing to their agents: stopped, starved or hanging processes.
+    SilentReplicas {
+        ranks: Vec<Rank>,
+        /// Of the one that has been silent longest.
+        silence: Millis,
+    },
     /// Why the last generation ended.
     Interrupted {
         reason: String,
@@ -108,6 +121,8 @@ impl Blocker {
             Blocker::ReplicasEnding { .. } => "replicas_ending",
             Blocker::BackingOff { .. } => "backing_off",
             Blocker::Unreachable { .. } => "unreachable",
+            Blocker::NoStep { .. } => "no_step",
+            Blocker::SilentReplicas { .. } => "silent_replicas",
             Blocker::Interrupted { .. } => "interrupted",
             Blocker::Cancelled { .. } => "cancelled",
             Blocker::BeingPlaced { .. } => "being_placed",
@@ -161,6 +176,17 @@ impl fmt::Display for Blocker {
             Blocker::BackingOff { restarts, .. } => write!(formatter, "waits a moment before restart {restarts}"),
             Blocker::Unreachable { workers } => {
                 write!(formatter, "not reachable: {}", workers.join(", "))
+            }
+            Blocker::NoStep { last, quiet, stage } => {
+                write!(formatter, "no step for {} s, the last was step {last}", quiet.seconds_rounded_up())?;
+                if stage.is_empty() { Ok(()) } else { write!(formatter, "; since then: {stage}") }
+            }
+            Blocker::SilentReplicas { ranks, silence } => {
+                let (names, seconds) = (names(ranks), silence.seconds_rounded_up());
+                write!(
+                    formatter,
+                    "silent for {seconds} s (process stopped or starved): {names}; if that lasts, it is ended"
+                )
             }
             Blocker::Interrupted { reason } => write!(formatter, "the last generation ended: {reason}"),
             Blocker::Cancelled { by, how, newest_checkpoint, steps_lost } => {

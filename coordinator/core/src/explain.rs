@@ -2,38 +2,40 @@
 
 use std::collections::BTreeSet;
 
-use coord_common::{JobId, Phase, Rank, Step, WorkerId};
+use coord_common::{JobId, Millis, Phase, Rank, Step, WorkerId};
 
 use crate::blocker::{Blocker, Stop};
 use crate::job::{End, Job, Replica, Stage};
 use crate::liveness::Liveness;
 use crate::placement::Verdict;
 use crate::schedule::{self, Verdicts};
+use crate::stall;
 use crate::state::ClusterState;
 
 const SIGKILL: i32 = 9;
 
-/// Empty for jobs that run undisturbed, that ended by themselves, or that do not exist. Never empty for a waiting or a
+/// `now` is of the clock of `seen`. Empty for jobs that run undisturbed, that ended by themselves, or that do not exist. Never empty for a waiting or a
 /// cancelled job.
-pub fn explain(state: &ClusterState, seen: &Liveness, id: &JobId) -> Vec<Blocker> {
+pub fn explain(state: &ClusterState, seen: &Liveness, now: Millis, id: &JobId) -> Vec<Blocker> {
     let Some(job) = state.job(id) else { return Vec::new() };
     if !job.awaits_placement() {
-        return explain_placed(state, seen, job);
+        return explain_placed(state, seen, now, job);
     }
-    let verdicts = Verdicts::new(state, seen, state.now());
+    let verdicts = Verdicts::new(state, seen, now);
     let position = schedule::positions(state, [job]).remove(id);
-    explain_with(state, seen, job, &verdicts, position)
+    explain_with(state, seen, now, job, &verdicts, position)
 }
 
 /// The same for several jobs of one state, with the work that they share done once.
 pub fn explain_with(
     state: &ClusterState,
     seen: &Liveness,
+    now: Millis,
     job: &Job,
     verdicts: &Verdicts,
     position: Option<u32>,
 ) -> Vec<Blocker> {
-    let Some(verdict) = verdicts.on(state, job, position) else { return explain_placed(state, seen, job) };
+    let Some(verdict) = verdicts.on(state, job, position) else { return explain_placed(state, seen, now, job) };
     let mut blockers = Vec::new();
     if let Some(ending) = &job.ending {
         blockers.push(Blocker::Interrupted { reason: ending.reason.clone() });
@@ -43,16 +45,18 @@ pub fn explain_with(
             blockers.push(Blocker::BeingPlaced { replicas: placement.workers.len() as u32 });
         }
         Verdict::Wait(reasons) => {
-            let holders = reasons.iter().any(waits_for_others).then(|| held_by(state, seen, job)).flatten();
+            let holders = reasons.iter().any(waits_for_others).then(|| held_by(state, seen, now, job)).flatten();
             blockers.extend(reasons.into_iter().chain(holders));
         }
     }
-    blockers.extend(unreachable(state, seen, job));
+    blockers.extend(unreachable(state, seen, now, job));
     blockers
 }
 
-fn explain_placed(state: &ClusterState, seen: &Liveness, job: &Job) -> Vec<Blocker> {
-    cancelled(job).into_iter().chain(of_replicas(job)).chain(unreachable(state, seen, job)).collect()
+fn explain_placed(state: &ClusterState, seen: &Liveness, now: Millis, job: &Job) -> Vec<Blocker> {
+    let waits = cancelled(job).into_iter().chain(of_replicas(job));
+    let stands_still = stall::of(seen, now, job).into_iter().chain(stall::silent(state, seen, now, job));
+    waits.chain(stands_still).chain(unreachable(state, seen, now, job)).collect()
 }
 
 fn waits_for_others(reason: &Blocker) -> bool {
@@ -60,12 +64,12 @@ fn waits_for_others(reason: &Blocker) -> bool {
 }
 
 /// The other jobs on the workers that could take this one: those of the state, and those that only an agent still holds.
-fn held_by(state: &ClusterState, seen: &Liveness, job: &Job) -> Option<Blocker> {
+fn held_by(state: &ClusterState, seen: &Liveness, now: Millis, job: &Job) -> Option<Blocker> {
     let usable = state.workers().filter(|(id, worker)| {
         let registration = &worker.registration;
         let class_fits = job.numeric_class.as_ref().is_none_or(|class| *class == registration.numeric_class);
         let device_fits = registration.device == job.spec.device;
-        class_fits && device_fits && worker.takes_replicas() && seen.is_connected(id, worker)
+        class_fits && device_fits && worker.takes_replicas() && seen.is_reachable(id, worker, now)
     });
     let holders = usable.flat_map(|(id, worker)| {
         let known = state.held_by(id).map(|(key, _)| &key.job);
@@ -109,8 +113,8 @@ fn of_replicas(job: &Job) -> Option<Blocker> {
     }
 }
 
-fn unreachable(state: &ClusterState, seen: &Liveness, job: &Job) -> Option<Blocker> {
-    let is_cut_off = |id: &WorkerId| state.worker(id).is_none_or(|worker| !seen.is_connected(id, worker));
+fn unreachable(state: &ClusterState, seen: &Liveness, now: Millis, job: &Job) -> Option<Blocker> {
+    let is_cut_off = |id: &WorkerId| state.worker(id).is_none_or(|worker| !seen.is_reachable(id, worker, now));
     let mut workers: Vec<WorkerId> = job.live().map(|(_, replica)| replica.worker.clone()).collect();
     workers.sort();
     workers.dedup();

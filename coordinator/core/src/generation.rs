@@ -44,7 +44,12 @@ impl Job {
 
     fn judge_exit(&mut self, at: Millis, rank: Rank, worker: &str, report: ExitReport, out: &mut Vec<Effect>) {
         let name = replica_name(rank);
-        let how = exit_rule::describe(&report.exit);
+        let how = match report.exit.cause {
+            Cause::Killed if !report.message.is_empty() => {
+                format!("{}, as {}", exit_rule::describe(&report.exit), report.message)
+            }
+            _ => exit_rule::describe(&report.exit),
+        };
         let judgement = match exit_rule::judge(&report.exit) {
             Judgement::Success if rank == Rank::MASTER => return self.succeed(at, out),
             // A worker that is done early is fine, but only once it has met the others: before, they would wait for ever.

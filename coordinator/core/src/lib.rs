@@ -20,6 +20,7 @@ pub mod plan;
 pub mod queue;
 pub mod reply;
 pub mod schedule;
+pub mod stall;
 pub mod state;
 pub mod view;
 pub mod worker;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coord_common::{Incarnation, JobId, Millis, Progress, ReplicaKey, WorkerId};
+use coord_common::{Heartbeat, Incarnation, JobId, Millis, Progress, ReplicaKey, WorkerId};
 
 use crate::state::ClusterState;
 use crate::worker::Worker;
@@ -19,6 +19,9 @@ pub struct Liveness {
     pub policy: Policy,
 }
 
+/// Agents send a heartbeat every second: one whose last is older is not reachable now, whatever its stream looks like.
+pub const REACHABLE_FOR: Millis = Millis(5_000);
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub incarnation: Incarnation,
@@ -27,6 +30,8 @@ pub struct Seen {
     pub last_heartbeat: Millis,
     /// Replicas that it said it holds.
     pub alive: BTreeSet<ReplicaKey>,
+    /// Those of them that say nothing to it, and since when.
+    pub silent: BTreeMap<ReplicaKey, Millis>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,18 +63,14 @@ impl Liveness {
     }
 
     /// A stream opened, or a heartbeat came over it.
-    pub fn heard(
-        &mut self,
-        worker: &WorkerId,
-        incarnation: &Incarnation,
-        alive: impl IntoIterator<Item = ReplicaKey>,
-        now: Millis,
-    ) {
+    pub fn heard(&mut self, worker: &WorkerId, incarnation: &Incarnation, heartbeat: Heartbeat, now: Millis) {
+        let Heartbeat { alive, silent } = heartbeat;
         let seen = Seen {
             incarnation: incarnation.clone(),
             connected: true,
             last_heartbeat: now,
             alive: alive.into_iter().collect(),
+            silent: silent.into_iter().map(|(key, silence)| (key, now.since(silence))).collect(),
         };
         self.workers.insert(worker.clone(), seen);
     }
@@ -85,9 +86,16 @@ impl Liveness {
     pub fn replica_ended(&mut self, worker: &WorkerId, key: &ReplicaKey) {
         if let Some(seen) = self.workers.get_mut(worker) {
             seen.alive.remove(key);
+            seen.silent.remove(key);
         }
     }
 
+    /// Its stream is open and its heartbeats come.
+    pub fn is_reachable(&self, id: &WorkerId, worker: &Worker, now: Millis) -> bool {
+        self.is_connected(id, worker) && self.silence(id, worker, now) <= REACHABLE_FOR
+    }
+
+    /// Its stream is open: it may be silent all the same.
     pub fn is_connected(&self, id: &WorkerId, worker: &Worker) -> bool {
         self.seen_as(id, worker).is_some_and(|seen| seen.connected)
     }
@@ -99,6 +107,11 @@ impl Liveness {
     /// Replicas that the agent said it holds.
     pub fn alive(&self, id: &WorkerId, worker: &Worker) -> impl Iterator<Item = &ReplicaKey> {
         self.seen_as(id, worker).into_iter().flat_map(|seen| &seen.alive)
+    }
+
+    /// Since when this replica has said nothing to its agent.
+    pub fn silent_since(&self, id: &WorkerId, worker: &Worker, key: &ReplicaKey) -> Option<Millis> {
+        self.seen_as(id, worker).and_then(|seen| seen.silent.get(key)).copied()
     }
 
     /// How long it has been silent, counted at the earliest from this leader's election and from its own registration:

@@ -50,6 +50,7 @@ pub(crate) fn launch(job: &Job, rank: Rank) -> Order {
         world_size: job.replicas.len() as u32,
         job_dir: job.job_dir.clone(),
         secret: job.secret.clone(),
+        run: job.request.to_string(),
     })
 }
 

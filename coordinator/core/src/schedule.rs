@@ -82,7 +82,7 @@ struct Pass<'a> {
     state: &'a ClusterState,
     seen: &'a Liveness,
     now: Millis,
-    /// Free slots of connected workers.
+    /// Free slots of reachable workers.
     rooms: Rooms,
     /// All slots of all workers that take replicas.
     capacity: Rooms,
@@ -102,8 +102,8 @@ impl<'a> Pass<'a> {
             let kind = Kind { device: registration.device, class: registration.numeric_class.clone() };
             Room { worker: id.clone(), kind, free }
         };
-        let connected = takers().filter(|(id, worker)| seen.is_connected(id, worker));
-        let rooms = connected.map(|(id, worker)| room(id, worker, seen.free_slots(state, id, worker)));
+        let reachable = takers().filter(|(id, worker)| seen.is_reachable(id, worker, now));
+        let rooms = reachable.map(|(id, worker)| room(id, worker, seen.free_slots(state, id, worker)));
         let interrupted = state.active().map(|place| &place.job);
         let interrupted: Vec<&JobId> =
             interrupted.filter(|id| state.job(id).is_some_and(Job::awaits_placement)).collect();
@@ -168,7 +168,7 @@ impl<'a> Pass<'a> {
     fn not_yet(&self, job: &Job) -> Vec<Blocker> {
         let mut blockers = Vec::new();
         let is_reachable =
-            |id: &WorkerId| self.state.worker(id).is_some_and(|worker| self.seen.is_connected(id, worker));
+            |id: &WorkerId| self.state.worker(id).is_some_and(|worker| self.seen.is_reachable(id, worker, self.now));
         // A replica that cannot be reached is left behind: the next generation fences whatever it still does.
         let ending = job.live().filter(|(_, replica)| is_reachable(&replica.worker));
         let ranks: Vec<Rank> = ending.map(|(rank, _)| rank).collect();

@@ -4,8 +4,8 @@ use coord_common::convert::phase_to_wire;
 use coord_common::exit_rule::{Cause, Exit};
 use coord_common::order::{Rendezvous, Stop};
 use coord_common::{
-    CheckpointRecord, Device, ExitReport, Fact, FactBody, Generation, Incarnation, JobId, JobSettings, JobSpec, Millis,
-    NumericClass, Order, Phase, Rank, Registration, ReplicaKey, RequestId, Step, StopReason, WorkerId,
+    CheckpointRecord, Device, ExitReport, Fact, FactBody, Generation, Heartbeat, Incarnation, JobId, JobSettings,
+    JobSpec, Millis, NumericClass, Order, Phase, Rank, Registration, ReplicaKey, RequestId, Step, StopReason, WorkerId,
 };
 use coordinator_core::entry::{CancelBy, PlaceJob, SubmitJob};
 use coordinator_core::view::{self, JobFilter};
@@ -210,18 +210,19 @@ fn pages_are_newest_first_and_neither_skip_nor_repeat_while_jobs_come_and_go() {
     let names = |page: &view::JobPage| -> Vec<String> {
         page.jobs.iter().map(|job| job.spec.as_ref().expect("a spec").job.clone()).collect()
     };
-    let first = view::list(&bench.state, &nobody(), &JobFilter::default(), "", 2).expect("a page");
+    let first = view::list(&bench.state, &nobody(), bench.state.now(), &JobFilter::default(), "", 2).expect("a page");
     assert_eq!(names(&first), ["a5", "b4"]);
     bench.submit("a6", 1);
-    let rest = view::list(&bench.state, &nobody(), &JobFilter::default(), &first.next_page_token, 9).expect("a page");
+    let rest = view::list(&bench.state, &nobody(), bench.state.now(), &JobFilter::default(), &first.next_page_token, 9)
+        .expect("a page");
     assert_eq!(names(&rest), ["a3", "b2", "a1"]);
     assert_eq!(rest.next_page_token, "");
     assert_eq!(rest.jobs.iter().map(|job| job.queue_position).collect::<Vec<_>>(), [3, 2, 1]);
 
     let team_b = JobFilter { phases: vec![Phase::Queued], labels: [("team".into(), "b".into())].into() };
-    let page = view::list(&bench.state, &nobody(), &team_b, "", 0).expect("a page");
+    let page = view::list(&bench.state, &nobody(), bench.state.now(), &team_b, "", 0).expect("a page");
     assert_eq!(names(&page), ["b4", "b2"]);
-    let refused = view::list(&bench.state, &nobody(), &team_b, "x", 0).expect_err("no token");
+    let refused = view::list(&bench.state, &nobody(), bench.state.now(), &team_b, "x", 0).expect_err("no token");
     assert_eq!(refused.code, "invalid_page_token");
 }
 
@@ -235,7 +236,7 @@ fn a_described_job_names_the_first_failure_and_marks_the_rest_as_consequences() 
     bench.tell("j", 0, exit(1, Cause::PeerLost, 9));
     bench.tell("j", 2, exit(7, Cause::Unsaid, 9));
     bench.tell("j", 1, exit(1, Cause::Unsaid, 9));
-    let described = view::job(&bench.state, &nobody(), &job("j")).expect("there");
+    let described = view::job(&bench.state, &nobody(), bench.state.now(), &job("j")).expect("there");
     assert_eq!(described.phase, i32::from(phase_to_wire(Phase::Failed)));
     assert_eq!(described.ended_millis, 5_000);
     let failure = described.failure.expect("a failure");
@@ -263,12 +264,12 @@ fn workers_are_shown_with_their_condition_and_free_slots() {
     bench.submit("j", 3);
     bench.prepare("j", 3);
     let mut seen = nobody();
-    let shown = view::worker(&bench.state, &seen, &worker()).expect("there");
+    let shown = view::worker(&bench.state, &seen, bench.state.now(), &worker()).expect("there");
     assert_eq!((shown.state.as_str(), shown.slots_free, shown.replicas.len()), ("unreachable", 5, 3));
-    seen.heard(&worker(), &incarnation(), [], Millis(70));
-    let shown = view::worker(&bench.state, &seen, &worker()).expect("there");
+    seen.heard(&worker(), &incarnation(), Heartbeat::default(), Millis(70));
+    let shown = view::worker(&bench.state, &seen, bench.state.now(), &worker()).expect("there");
     assert_eq!((shown.state.as_str(), shown.last_seen_millis), ("connected", 70));
     bench.apply(Command::DrainWorker { worker: worker(), incarnation: incarnation() });
-    let shown = view::workers(&bench.state, &seen);
+    let shown = view::workers(&bench.state, &seen, bench.state.now());
     assert_eq!((shown[0].state.as_str(), shown[0].slots_free), ("leaving", 0));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use coord_common::{Incarnation, Millis, Order, Progress, ReplicaKey, WorkerId};
+use coord_common::{Heartbeat, Incarnation, Millis, Order, Progress, ReplicaKey, WorkerId};
 use coord_proto::v1::LeaderMessage;
 use coordinator_core::{Liveness, Policy};
 use tokio::sync::{mpsc, oneshot};
@@ -76,7 +76,7 @@ impl Agents {
         let (superseded, replaced) = oneshot::channel();
         let stream = Stream { number: self.numbers, outgoing, told: BTreeMap::new(), _superseded: superseded };
         self.streams.insert(worker.clone(), stream);
-        self.liveness.heard(worker, incarnation, alive, now);
+        self.liveness.heard(worker, incarnation, Heartbeat::of(alive), now);
         (self.numbers, replaced)
     }
 
@@ -88,17 +88,17 @@ impl Agents {
         }
     }
 
-    /// A heartbeat: what the agent holds now.
+    /// A heartbeat.
     pub fn heard(
         &mut self,
         worker: &WorkerId,
         incarnation: &Incarnation,
         stream: u64,
-        alive: Vec<ReplicaKey>,
+        heartbeat: Heartbeat,
         now: Millis,
     ) {
         if self.is_current(worker, stream) {
-            self.liveness.heard(worker, incarnation, alive, now);
+            self.liveness.heard(worker, incarnation, heartbeat, now);
         }
     }
 
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(agents.look(Millis(now)), None);
         }
         // Back after a minute. Its heartbeats waited in the socket; one is read before the leader looks at its clock.
-        agents.heard(&worker(), &incarnation(), stream, Vec::new(), Millis(61_000));
+        agents.heard(&worker(), &incarnation(), stream, Heartbeat::default(), Millis(61_000));
         assert_eq!(agents.look(Millis(61_050)), Some(Millis(60_050)));
         assert_eq!(agents.liveness.workers[&worker()].last_heartbeat, Millis(61_050));
         assert_eq!(agents.liveness.since, Millis(60_050));
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(replaced.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         agents.detach(&worker(), &incarnation(), first);
         assert_eq!(agents.connected(), [worker()]);
-        agents.heard(&worker(), &incarnation(), first, Vec::new(), Millis(500));
+        agents.heard(&worker(), &incarnation(), first, Heartbeat::default(), Millis(500));
         assert_eq!(agents.liveness.workers[&worker()].last_heartbeat, Millis(0));
     }
 }

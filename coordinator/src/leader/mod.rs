@@ -93,7 +93,7 @@ impl Leader {
 
     /// All workers, as operators see them.
     pub fn workers(&self) -> Vec<v1::Worker> {
-        self.shared.handle.peek(|state| view::workers(state, &self.agents().liveness))
+        self.shared.handle.peek(|state| view::workers(state, &self.agents().liveness, self.now()))
     }
 
     /// Everything that an agent should be told now and was not told lately.

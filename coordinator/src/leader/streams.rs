@@ -113,8 +113,9 @@ async fn attend(
                             let text = "this worker was called lost while it was silent";
                             return Err(plain(Code::Aborted, "lost", text, "attach again"));
                         }
-                        let alive = keys(&heartbeat.alive)?;
-                        leader.agents().heard(worker, incarnation, stream, alive, leader.now());
+                        let heartbeat =
+                            convert::heartbeat_from_wire(&heartbeat).map_err(|error| invalid(error.to_string()))?;
+                        leader.agents().heard(worker, incarnation, stream, heartbeat, leader.now());
                         send(outgoing, Told::Heartbeat(HeartbeatReply {})).await?;
                         tell(leader, registration, outgoing).await?;
                     }
@@ -233,10 +234,6 @@ fn log_fact(worker: &coord_common::WorkerId, fact: &Fact) {
             tracing::warn!(%job, %generation, %rank, %worker, reason, "agent refused a launch");
         }
     }
-}
-
-fn keys(wire: &[ReplicaKey]) -> Result<Vec<coord_common::ReplicaKey>, Status> {
-    wire.iter().map(convert::key_from_wire).collect::<Result<_, _>>().map_err(|error| invalid(error.to_string()))
 }
 
 /// A gauge counts if it comes from the master replica of the job's present generation.

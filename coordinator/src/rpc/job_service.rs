@@ -57,7 +57,8 @@ fn rejected(rejection: &Rejection) -> Status {
 impl Jobs {
     fn look(&self, id: &JobId) -> Result<Job, Status> {
         let agents = || self.leader.agents();
-        let job = self.handle.peek(|state| view::job(state, &agents().liveness, id));
+        let now = self.leader.now();
+        let job = self.handle.peek(|state| view::job(state, &agents().liveness, now, id));
         job.ok_or_else(|| no_such_job(id.as_str()))
     }
 
@@ -131,7 +132,9 @@ impl JobService for Jobs {
         let filter = JobFilter { phases, labels };
         self.handle.barrier().await?;
         let agents = || self.leader.agents();
-        let page = self.handle.peek(|state| view::list(state, &agents().liveness, &filter, &page_token, page_size));
+        let now = self.leader.now();
+        let page =
+            self.handle.peek(|state| view::list(state, &agents().liveness, now, &filter, &page_token, page_size));
         let JobPage { jobs, next_page_token } = page.map_err(|error| refused(Code::InvalidArgument, &error))?;
         Ok(Response::new(ListJobsResponse { jobs, next_page_token }))
     }

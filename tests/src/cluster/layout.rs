@@ -29,11 +29,20 @@ pub struct Layout {
     pub environment: Vec<(String, String)>,
     /// A lost worker is noticed by its silence after this time.
     pub lease_seconds: u32,
+    /// A replica that says nothing is ended by its agent after this time.
+    pub replica_silence_seconds: u32,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Self { coordinators: 1, workers: vec![1, 1], storage: None, environment: Vec::new(), lease_seconds: 4 }
+        Self {
+            coordinators: 1,
+            workers: vec![1, 1],
+            storage: None,
+            environment: Vec::new(),
+            lease_seconds: 4,
+            replica_silence_seconds: 60,
+        }
     }
 }
 
@@ -147,6 +156,7 @@ impl Cluster {
         let mut command = self.command("coord-worker");
         command.args(["run", "--coordinator", &self.address(), "--http", &seat.http.address()]);
         command.args(["--slots", &seat.slots.to_string()]);
+        command.args(["--replica-silence", &self.layout.replica_silence_seconds.to_string()]);
         command.arg("--work-dir").arg(self.folder().join(&seat.name));
         let process = Process::start(&seat.name, &mut command, self.folder());
         self.workers[worker].process = Some(process);

@@ -98,6 +98,24 @@ fn of_two_runs_that_start_in_one_folder_before_either_saves_only_the_later_one_s
 }
 
 #[test]
+fn of_two_runs_that_resume_in_one_folder_only_the_later_one_goes_on() {
+    let place = Place::with_pairs(100, 10);
+    place.train("--job-dir job", "--steps=20 --steps_per_checkpoint=20").good();
+    let mut earlier = place.start("--job-dir job", "--steps=0 --steps_per_checkpoint=20");
+    earlier.wait_for("resuming at step 20");
+    // One that has nothing to do leaves the folder to it.
+    place.train("--job-dir job", "--steps=20").good();
+    let mut later = place.start("--job-dir job", "--steps=0 --steps_per_checkpoint=20");
+    later.wait_for("resuming at step ");
+    let ended = earlier.wait();
+    assert!(ended.err.contains("was taken over by another run, that of job local_"), "{} {}", ended.out, ended.err);
+    later.signal(Signal::TERM);
+    let went_on = later.wait();
+    assert!(!went_on.out.contains("was not saved"), "{}", went_on.out);
+    place.worker("checkpoints verify job").good();
+}
+
+#[test]
 fn a_required_resume_needs_a_checkpoint_and_an_automatic_one_says_why_it_begins_at_step_0() {
     let place = Place::with_pairs(100, 10);
     let required = |folder: &str| {

@@ -2,6 +2,8 @@
 
 mod answers;
 mod ended;
+mod events;
+mod hearing;
 mod leftovers;
 mod link;
 pub mod logs;

@@ -180,6 +180,7 @@ fn translate(key: &ReplicaKey, message: ReplicaMessage) -> Option<Event> {
     Some(match message.message? {
         Word::Listening(listening) => Event::Listening { key, endpoint: listening.endpoint },
         Word::Started(started) => Event::Started { key, step: Step(started.step) },
+        Word::Pulse(_) => Event::Pulse { key },
         Word::Progress(progress) => Event::Progressed { key, progress: progress_from_wire(&progress) },
         Word::Checkpoint(record) => Event::Saved { key, record: checkpoint_from_wire(&record) },
         Word::Finished(finished) => {

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use coord_common::convert::{
-    fact_to_wire, key_from_wire, key_to_wire, order_from_wire, progress_to_wire, registration_to_wire,
+    fact_to_wire, heartbeat_to_wire, key_from_wire, key_to_wire, order_from_wire, progress_to_wire,
+    registration_to_wire,
 };
-use coord_common::ids::{Incarnation, WorkerId};
+use coord_common::ids::{Incarnation, Step, WorkerId};
 use coord_common::registration::Registration;
 use coord_common::resources::{Device, NumericClass};
 use coord_common::time::Millis;
 use coord_io::shutdown::Shutdown;
 use coord_proto::v1::agent_message::Message as Said;
 use coord_proto::v1::leader_message::Message as Told;
-use coord_proto::v1::{AgentMessage, Heartbeat, LeaderMessage, Leaving, LogData, ReadLog, ReplicaKey, ReplicaProgress};
+use coord_proto::v1::{AgentMessage, LeaderMessage, Leaving, LogData, ReadLog, ReplicaKey, ReplicaProgress};
 use rustix::process::Signal;
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -106,7 +107,7 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
     let (link_sender, mut link) = mpsc::channel(QUEUE);
     let linking = tokio::spawn(keep(settings.coordinators, link_sender));
     let mut agent = Agent {
-        state: AgentState::new(registration),
+        state: AgentState::new(registration, settings.replica_silence),
         replicas: Replicas::new(environment, logs.clone(), leftovers, unsent.clone(), event_sender.clone()),
         answers: Answers::new(program),
         logs,
@@ -281,12 +282,10 @@ impl Agent {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Register => self.send(Said::Register(registration_to_wire(&self.state.registration()))),
-            Effect::Heartbeat { alive } => {
-                self.send(Said::Heartbeat(Heartbeat { alive: alive.iter().map(key_to_wire).collect() }));
-            }
+            Effect::Heartbeat(heartbeat) => self.send(Said::Heartbeat(heartbeat_to_wire(&heartbeat))),
             Effect::SendFact(fact) => self.send(Said::Fact(fact_to_wire(&fact))),
             Effect::SendProgress { key, progress } => {
-                if progress.stage.is_empty() {
+                if progress.step > Step(0) {
                     self.show(key.job.as_str(), &progress);
                 }
                 let (key, progress) = (Some(key_to_wire(&key)), Some(progress_to_wire(&progress)));

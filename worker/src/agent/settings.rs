@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use coord_common::time::Millis;
+
 #[derive(Debug, Clone)]
 pub struct AgentSettings {
     /// Addresses of coordinator nodes.
@@ -12,6 +14,8 @@ pub struct AgentSettings {
     pub threads_per_slot: u32,
     pub work_dir: PathBuf,
     pub http: Option<SocketAddr>,
+    /// A replica that says nothing for so long is ended.
+    pub replica_silence: Millis,
     /// Address that other hosts reach replicas under.
     pub host: String,
 }

@@ -2,93 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use coord_common::checkpoint::CheckpointRecord;
 use coord_common::exit_rule::{Cause, Exit, SIGKILL, SIGTERM};
 use coord_common::fact::{ExitReport, Fact, FactBody};
+use coord_common::heartbeat::Heartbeat;
 use coord_common::ids::Step;
-use coord_common::order::{Launch, Order, Rendezvous, Stop};
+use coord_common::order::{Launch, Order, Stop};
 use coord_common::progress::Progress;
 use coord_common::rank::{Rank, ReplicaKey};
 use coord_common::registration::Registration;
 use coord_common::time::Millis;
 
 use super::ended::Ended;
+pub use super::events::{Effect, Event};
+use super::hearing::Hearing;
 use super::outbox::Outbox;
 use crate::launch::Exited;
 
 /// Heartbeats leave this often.
 pub const HEARTBEAT: Millis = Millis(1_000);
-
-#[derive(Debug)]
-pub enum Event {
-    /// A stream to a leader is open.
-    Connected,
-    Disconnected,
-    Order(Order),
-    /// All facts up to this sequence are committed.
-    Acknowledged(u64),
-    Listening {
-        key: ReplicaKey,
-        endpoint: String,
-    },
-    Started {
-        key: ReplicaKey,
-        step: Step,
-    },
-    Progressed {
-        key: ReplicaKey,
-        progress: Progress,
-    },
-    Saved {
-        key: ReplicaKey,
-        record: CheckpointRecord,
-    },
-    /// The replica's last word, before its end.
-    Finished {
-        key: ReplicaKey,
-        cause: Cause,
-        message: String,
-    },
-    /// The process is gone and its output is complete.
-    Exited {
-        key: ReplicaKey,
-        exited: Exited,
-        tail: String,
-    },
-    /// It could not be started.
-    StartFailed {
-        key: ReplicaKey,
-        reason: String,
-    },
-    Tick,
-    /// SIGTERM or SIGINT.
-    Shutdown,
-}
-
-#[derive(Debug, PartialEq)]
-pub enum Effect {
-    Register,
-    Heartbeat {
-        alive: Vec<ReplicaKey>,
-    },
-    SendFact(Fact),
-    SendProgress {
-        key: ReplicaKey,
-        progress: Progress,
-    },
-    SendLeaving,
-    Start(Launch),
-    Meet(Rendezvous),
-    /// The coordinator has recorded a checkpoint of this replica.
-    Recorded {
-        key: ReplicaKey,
-        step: Step,
-    },
-    Terminate(ReplicaKey),
-    Kill(ReplicaKey),
-    /// Nothing is left to do: end the process.
-    Leave,
-}
 
 #[derive(Debug, Default)]
 struct Held {
@@ -115,10 +46,13 @@ pub struct AgentState {
     connected: bool,
     heartbeat_at: Millis,
     leaving: bool,
+    /// A replica that says nothing for so long is ended: its process is stopped or hangs, and its peers wait for it.
+    replica_silence: Millis,
+    hearing: Hearing,
 }
 
 impl AgentState {
-    pub fn new(registration: Registration) -> Self {
+    pub fn new(registration: Registration, replica_silence: Millis) -> Self {
         Self {
             registration,
             replicas: BTreeMap::new(),
@@ -127,6 +61,8 @@ impl AgentState {
             connected: false,
             heartbeat_at: Millis::ZERO,
             leaving: false,
+            replica_silence,
+            hearing: Hearing::default(),
         }
     }
 
@@ -149,6 +85,9 @@ impl AgentState {
 
     pub fn on(&mut self, event: Event, now: Millis) -> Vec<Effect> {
         let mut out = Vec::new();
+        if let Some(key) = event.speaker() {
+            self.hearing.heard(key, now);
+        }
         match event {
             Event::Connected => {
                 self.connected = true;
@@ -164,6 +103,7 @@ impl AgentState {
             Event::Acknowledged(sequence) => self.acknowledged(sequence, &mut out),
             Event::Listening { key, endpoint } => self.fact(key, FactBody::Ready { endpoint }, &mut out),
             Event::Started { key, step } => self.fact(key, FactBody::Running { step }, &mut out),
+            Event::Pulse { .. } => {}
             Event::Progressed { key, progress } => self.progressed(key, progress, &mut out),
             Event::Saved { key, record } => self.fact(key, FactBody::Checkpoint(record), &mut out),
             Event::Finished { key, cause, message } => {
@@ -173,6 +113,7 @@ impl AgentState {
             }
             Event::Exited { key, exited, tail } => self.exited(key, exited, tail, &mut out),
             Event::StartFailed { key, reason } => {
+                self.hearing.end(&key);
                 if let Some(held) = self.replicas.remove(&key).filter(|held| !held.disowned) {
                     self.ended.add(key.clone(), Some(held.secret));
                     self.fact(key, FactBody::Refused { reason }, &mut out);
@@ -189,7 +130,7 @@ impl AgentState {
 
     fn order(&mut self, order: Order, now: Millis, out: &mut Vec<Effect>) {
         match order {
-            Order::Launch(launch) => self.launch(launch, out),
+            Order::Launch(launch) => self.launch(launch, now, out),
             Order::Rendezvous(rendezvous) => {
                 if let Some(held) = self.replicas.get_mut(&rendezvous.key)
                     && !held.met
@@ -203,7 +144,7 @@ impl AgentState {
     }
 
     /// A launch is started at most once in the agent's life.
-    fn launch(&mut self, launch: Launch, out: &mut Vec<Effect>) {
+    fn launch(&mut self, launch: Launch, now: Millis, out: &mut Vec<Effect>) {
         let key = launch.key.clone();
         if let Some(held) = self.replicas.get_mut(&key) {
             if held.secret != launch.secret && !held.disowned {
@@ -224,6 +165,7 @@ impl AgentState {
             self.fact(key, FactBody::Refused { reason: "the agent is leaving".to_owned() }, out);
             return;
         }
+        self.hearing.begin(key.clone(), now);
         self.replicas.insert(key, Held { secret: launch.secret.clone(), ..Held::default() });
         out.push(Effect::Start(launch));
     }
@@ -265,7 +207,8 @@ impl AgentState {
         if let Some(samples) = progress.samples_by_rank.get(key.rank.index()) {
             held.samples = *samples;
         }
-        if progress.step >= held.progress.step && progress.stage.is_empty() {
+        // Before the first step there are no figures, only a stage.
+        if progress.step >= held.progress.step && progress.step > Step(0) {
             held.progress = progress.clone();
         }
         // One replica speaks for the job; what the others say of themselves is kept for their end.
@@ -276,6 +219,7 @@ impl AgentState {
 
     fn exited(&mut self, key: ReplicaKey, exited: Exited, tail: String, out: &mut Vec<Effect>) {
         let Exited { code, signal, out_of_memory } = exited;
+        self.hearing.end(&key);
         let Some(held) = self.replicas.remove(&key).filter(|held| !held.disowned) else {
             return;
         };
@@ -304,6 +248,8 @@ impl AgentState {
     }
 
     fn tick(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        self.hearing.tick(now);
+        self.end_silent_replicas(now);
         for (key, held) in &mut self.replicas {
             if held.kill_at.is_some_and(|at| at <= now) {
                 // Again after a while, should the first not have reached a process that was just forking.
@@ -313,7 +259,18 @@ impl AgentState {
         }
         if self.connected && self.heartbeat_at <= now {
             self.heartbeat_at = now + HEARTBEAT;
-            out.push(Effect::Heartbeat { alive: self.alive() });
+            out.push(Effect::Heartbeat(Heartbeat { alive: self.alive(), silent: self.hearing.silent(now) }));
+        }
+    }
+
+    fn end_silent_replicas(&mut self, now: Millis) {
+        let seconds = self.replica_silence.seconds_rounded_up();
+        for (key, held) in &mut self.replicas {
+            let is_over = self.hearing.silence(key, now) > self.replica_silence;
+            if is_over && held.last_word.is_none() && held.kill_at.is_none() {
+                held.last_word = Some((Cause::Killed, format!("it was silent for {seconds} s and its agent ended it")));
+                held.kill_at = Some(now);
+            }
         }
     }
 

@@ -44,11 +44,36 @@ pub(super) const DATA_SUFFIX: &str = ".safetensors";
 /// Names the run that a folder belongs to.
 pub(super) const LINEAGE_FILE: &str = "lineage.json";
 
+/// Who writes in a folder now. A run that comes later takes it over, whether it resumes or begins anew, and the one
+/// before then fails instead of writing between its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Lineage {
+    /// Of the checkpoints that belong together: each resumes from the one before.
     pub lineage: String,
-    /// The job that began it.
+    /// Its name, for people.
     pub job: String,
+    /// The same over all generations of a job. Jobs of the same name, and each call of `coord local train`, have others.
+    #[serde(default)]
+    pub run: String,
+    /// Runs that had the folder before, newest last.
+    #[serde(default)]
+    pub earlier: Vec<String>,
+}
+
+/// Earlier runs that a folder remembers: one that comes back after so many others takes the folder again.
+pub(super) const EARLIER_KEPT: usize = 100;
+
+impl Lineage {
+    /// Of a run that takes the folder from `before`.
+    pub fn taken(lineage: String, job: &str, run: &str, before: Option<Lineage>) -> Self {
+        let mut earlier = before.map_or_else(Vec::new, |before| {
+            let mut earlier = before.earlier;
+            earlier.extend((before.run != run).then_some(before.run));
+            earlier
+        });
+        earlier.drain(..earlier.len().saturating_sub(EARLIER_KEPT));
+        Self { lineage, job: job.to_owned(), run: run.to_owned(), earlier }
+    }
 }
 
 /// What to look for.
@@ -88,10 +113,20 @@ impl Checkpoints {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// Gives the folder to a new run.
-    pub async fn begin(&self, lineage: &Lineage) -> Result<(), CheckpointError> {
-        let bytes = serde_json::to_vec(lineage).expect("two strings are valid JSON");
+    /// Gives the folder to this run.
+    pub async fn take(&self, lineage: &Lineage) -> Result<(), CheckpointError> {
+        let bytes = serde_json::to_vec(lineage).expect("strings are valid JSON");
         Ok(self.storage.put(LINEAGE_FILE, bytes).await?)
+    }
+
+    /// An error if the folder is another run's by now.
+    pub async fn check_owner(&self, lineage: &str, run: &str) -> Result<(), CheckpointError> {
+        match self.lineage().await? {
+            Some(owner) if owner.lineage != lineage || owner.run != run => {
+                Err(CheckpointError::TakenOver { url: self.storage.url().to_owned(), job: owner.job })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What a reader of the folder gets: the newest of its run, or the step that was asked for, also of an earlier run

@@ -31,8 +31,8 @@ pub enum CheckpointError {
     AllRejected { url: String, rejected: Vec<Rejected> },
     #[error("no checkpoint of step {step} in {url}; it has those of {}", steps(there))]
     NoSuchStep { step: u64, url: String, there: Vec<u64> },
-    #[error("{url} was taken over by another run (lineage {theirs}, this run is {ours})")]
-    OtherLineage { url: String, theirs: String, ours: String },
+    #[error("{url} was taken over by another run, that of job {job}")]
+    TakenOver { url: String, job: String },
 }
 
 /// `step 100`, `steps 100 and 200`; of many the newest.

@@ -15,6 +15,8 @@ const POINTER: &str = "checkpoint";
 pub struct Retention {
     pub prefix: String,
     pub lineage: String,
+    /// The one that has the folder.
+    pub run: String,
     pub keep: usize,
     /// Nothing at or after this step is deleted: the newest that the coordinator has recorded.
     pub recorded: Option<u64>,
@@ -26,6 +28,8 @@ impl Retention {
     /// Call after a commit. Gives the steps that are kept, oldest first.
     pub async fn apply(&self, storage: &Storage) -> Result<Vec<u64>, CheckpointError> {
         let checkpoints = Checkpoints::new(storage.clone());
+        // What another run has begun to write is not for this one to sweep.
+        checkpoints.check_owner(&self.lineage, &self.run).await?;
         let mut own: Vec<(u64, String, Manifest)> = Vec::new();
         for (step, name) in checkpoints.names().await? {
             // What cannot be read is not ours to delete.

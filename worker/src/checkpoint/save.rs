@@ -14,6 +14,8 @@ pub struct Snapshot {
     pub step: u64,
     pub generation: u64,
     pub lineage: String,
+    /// The one that has the folder: see [`super::Lineage`].
+    pub run: String,
     pub job: String,
     pub numeric_class: String,
     pub world_size: u32,
@@ -41,7 +43,7 @@ pub async fn save(storage: &Storage, snapshot: &Snapshot, created: String) -> Re
         files.push(FileEntry { name: name.clone(), bytes: bytes.len() as u64, sha256: sha256(&bytes) });
         storage.put(&name, bytes).await?;
     }
-    own_the_folder(storage, snapshot).await?;
+    Checkpoints::new(storage.clone()).check_owner(&snapshot.lineage, &snapshot.run).await?;
     let digest = state_digest(snapshot.model.iter().chain(&snapshot.state));
     let manifest = Manifest {
         format: FORMAT.to_owned(),
@@ -67,18 +69,6 @@ pub async fn save(storage: &Storage, snapshot: &Snapshot, created: String) -> Re
         manifest_digest: sha256(&committed.1),
         state_digest: digest,
     })
-}
-
-/// A run that began anew in this folder meanwhile has taken it over.
-async fn own_the_folder(storage: &Storage, snapshot: &Snapshot) -> Result<(), CheckpointError> {
-    match Checkpoints::new(storage.clone()).lineage().await? {
-        Some(run) if run.lineage != snapshot.lineage => Err(CheckpointError::OtherLineage {
-            url: storage.url().to_owned(),
-            theirs: run.lineage,
-            ours: snapshot.lineage.clone(),
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// The commit point. Gives the generation and the bytes of the manifest that stands in the end.

@@ -2,6 +2,7 @@
 
 use coord_io::storage::Storage;
 
+use super::find::EARLIER_KEPT;
 use super::*;
 
 fn storage(name: &str) -> Storage {
@@ -14,6 +15,7 @@ fn snapshot(step: u64, generation: u64, lineage: &str) -> Snapshot {
         step,
         generation,
         lineage: lineage.to_owned(),
+        run: "first".to_owned(),
         job: "job".to_owned(),
         numeric_class: "test".to_owned(),
         world_size: 1,
@@ -148,6 +150,7 @@ async fn the_newest_is_the_largest_step_and_retention_keeps_the_newest() {
     let retention = Retention {
         prefix: "translate.ckpt".to_owned(),
         lineage: "run".to_owned(),
+        run: "first".to_owned(),
         keep: 2,
         recorded: None,
         generation: 1,
@@ -172,6 +175,7 @@ async fn retention_deletes_nothing_at_or_after_the_newest_recorded_one() {
     let retention = Retention {
         prefix: "translate.ckpt".to_owned(),
         lineage: "run".to_owned(),
+        run: "first".to_owned(),
         keep: 1,
         recorded: Some(20),
         generation: 1,
@@ -190,6 +194,7 @@ async fn retention_leaves_other_runs_alone() {
     let retention = Retention {
         prefix: "translate.ckpt".to_owned(),
         lineage: "run".to_owned(),
+        run: "first".to_owned(),
         keep: 2,
         recorded: None,
         generation: 1,
@@ -213,6 +218,7 @@ async fn data_without_a_manifest_is_a_leftover_that_a_later_generation_removes()
     let mut retention = Retention {
         prefix: "translate.ckpt".to_owned(),
         lineage: "run".to_owned(),
+        run: "first".to_owned(),
         keep: 5,
         recorded: None,
         generation: 1,
@@ -252,13 +258,35 @@ fn only_manifest_names_are_read_as_manifests() {
 async fn a_run_whose_folder_was_taken_over_commits_nothing_more() {
     let storage = storage("taken");
     let checkpoints = Checkpoints::new(storage.clone());
-    let begin = async |lineage: &str| {
-        checkpoints.begin(&Lineage { lineage: lineage.to_owned(), job: "job".to_owned() }).await.unwrap();
+    let take = async |lineage: &str, run: &str| {
+        let before = checkpoints.lineage().await.unwrap();
+        let taken = Lineage::taken(lineage.to_owned(), "job_of_it", run, before);
+        checkpoints.take(&taken).await.unwrap();
+        taken.earlier
     };
-    begin("run").await;
+    assert_eq!(take("run", "first").await, [""; 0]);
     write(&storage, 10, 1).await;
-    begin("other").await;
-    let error = save(&storage, &snapshot(20, 1, "run"), String::new()).await.unwrap_err();
-    assert!(error.to_string().ends_with("was taken over by another run (lineage other, this run is run)"), "{error}");
-    assert_eq!(newest(&storage).await, (Some(10), vec![]));
+    // One that begins anew, then one that resumes what is there.
+    for (lineage, run) in [("other", "second"), ("run", "third")] {
+        take(lineage, run).await;
+        let error = save(&storage, &snapshot(20, 1, "run"), String::new()).await.unwrap_err();
+        assert!(error.to_string().ends_with("was taken over by another run, that of job job_of_it"), "{error}");
+        storage.put("translate.ckpt-30.g1.model.safetensors", "begun by the other").await.unwrap();
+        let retention = Retention {
+            prefix: "translate.ckpt".to_owned(),
+            lineage: "run".to_owned(),
+            run: "first".to_owned(),
+            keep: 1,
+            recorded: None,
+            generation: 5,
+        };
+        assert!(retention.apply(&storage).await.is_err());
+        assert!(storage.size("translate.ckpt-30.g1.model.safetensors").await.unwrap().is_some());
+        assert_eq!(newest(&storage).await, (Some(10), vec![]));
+    }
+    assert_eq!(take("new", "third").await, ["first", "second"], "a run does not take its own folder from itself");
+    for run in 0..EARLIER_KEPT {
+        take("run", &run.to_string()).await;
+    }
+    assert_eq!(take("run", "last").await.len(), EARLIER_KEPT);
 }

@@ -234,6 +234,7 @@ fn start_order(spec: &JobSpec, job_dir: &str, threads: u32) -> ReplicaStart {
             world_size: *spec.workers.start(),
             job_dir: job_dir.to_owned(),
             secret: uuid::Uuid::new_v4().simple().to_string(),
+            run: uuid::Uuid::new_v4().simple().to_string(),
         }),
         threads,
         numeric_class: numeric_class::probe(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use coord_common::time::Millis;
 
 use super::fail;
 use crate::agent::service;
@@ -27,6 +28,9 @@ pub struct RunFlags {
     /// Address that replicas listen on, and that their peers call
     #[arg(long, default_value = "127.0.0.1", value_name = "HOST")]
     host: String,
+    /// Seconds after which a replica that says nothing is ended: its process is stopped or hangs, and its peers wait
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(5..=86_400), value_name = "SECONDS")]
+    replica_silence: u64,
     /// Accept addresses other than loopback without encryption
     #[arg(long)]
     insecure: bool,
@@ -85,6 +89,7 @@ fn settings(flags: RunFlags) -> Result<AgentSettings, (String, Option<String>)> 
         threads_per_slot: (cores / slots).max(1),
         work_dir: flags.work_dir,
         http,
+        replica_silence: Millis::from_seconds(flags.replica_silence),
         host: flags.host,
     })
 }

@@ -13,7 +13,7 @@ use coord_common::convert::progress_to_wire;
 use coord_common::progress::Progress;
 use coord_proto::v1::replica_message::Message as Word;
 use coord_proto::v1::{
-    CheckpointRecord, ReplicaFinished, ReplicaListening, ReplicaMessage, ReplicaStage, ReplicaStarted,
+    CheckpointRecord, ReplicaFinished, ReplicaListening, ReplicaMessage, ReplicaPulse, ReplicaStage, ReplicaStarted,
 };
 
 use super::pipe;
@@ -61,6 +61,12 @@ impl Reporter {
                 Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
             }
         }
+    }
+
+    /// This process runs. False once the last word was said.
+    pub fn pulse(&self) -> bool {
+        self.gauge(Word::Pulse(ReplicaPulse {}));
+        self.sender().is_some()
     }
 
     pub fn listening(&self, endpoint: String) {

@@ -32,6 +32,9 @@ const MEETING_TIMEOUT: Duration = Duration::from_secs(120);
 /// After the agent is gone, or the collective was aborted, the process ends within this time.
 const LAST_MOMENTS: Duration = Duration::from_millis(500);
 
+/// How often a replica lets hear of itself.
+const PULSE: Duration = Duration::from_secs(1);
+
 /// Exit statuses by cause; the agent reads the cause itself, people read these.
 const EXIT_FAILED: u8 = 1;
 pub const EXIT_PEER_LOST: u8 = 75;
@@ -101,6 +104,15 @@ fn converse(mut socket: UnixStream, runtime: &Runtime) -> ExitCode {
         std::thread::spawn(move || obey(socket, &meet_sender, &control));
     }
     watch_signals(runtime, &control);
+    {
+        let reporter = control.reporter.clone();
+        // A thread of its own: computing threads and the runtime may be busy for as long as they like.
+        std::thread::spawn(move || {
+            while reporter.pulse() {
+                std::thread::sleep(PULSE)
+            }
+        });
+    }
     let result = work(&start, runtime, &meet, &control);
     control.ended.store(true, Ordering::SeqCst);
     last_word(result, &control.reporter)
@@ -183,6 +195,7 @@ fn work(
 
     let context = Context {
         job: key.job.clone(),
+        run: launch.run.clone(),
         generation: key.generation,
         micro_batches: spec.micro_batches,
         threads: start.threads.max(1) as usize,

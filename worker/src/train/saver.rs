@@ -39,7 +39,7 @@ pub struct Failed {
 
 impl From<CheckpointError> for Failed {
     fn from(error: CheckpointError) -> Self {
-        let worth_a_try = !matches!(error, CheckpointError::OtherLineage { .. });
+        let worth_a_try = !matches!(error, CheckpointError::TakenOver { .. });
         Self { message: error.to_string(), worth_a_try }
     }
 }
@@ -81,6 +81,12 @@ impl Saver {
             self.events.replaced(older.step, by);
         }
         changed.notify_all();
+    }
+
+    /// Why no save can succeed any more, if so.
+    pub fn has_failed_for_good(&self) -> Option<Failed> {
+        let last = lock(&self.shared.0).last.clone();
+        last.and_then(Result::err).filter(|failed| !failed.worth_a_try)
     }
 
     /// Waits until nothing is to be saved. The newest save, or why it failed; nothing if none was asked for.
@@ -154,6 +160,7 @@ fn work(
                 let retention = Retention {
                     prefix: snapshot.prefix.clone(),
                     lineage: snapshot.lineage.clone(),
+                    run: snapshot.run.clone(),
                     keep,
                     recorded: recorded.map(|step| step.load(Ordering::SeqCst)),
                     generation: snapshot.generation,

@@ -41,6 +41,8 @@ pub enum TrainError {
     Master { message: String },
     #[error("write the inputs of the run to {folder}: {source}")]
     Dump { folder: String, source: std::io::Error },
+    #[error("save a checkpoint: {message}")]
+    Save { message: String },
     #[error("save the last checkpoint: {message}")]
     LastSave { message: String },
 }
@@ -57,7 +59,7 @@ impl TrainError {
             Self::ResumeRequired { .. } | Self::NothingComplete { .. } => "user_error",
             Self::Memory(_) | Self::Data(DataError::Memory { .. }) => "out_of_memory",
             Self::Data(_) => "data",
-            Self::Storage(_) | Self::Checkpoint(_) | Self::LastSave { .. } => "storage",
+            Self::Storage(_) | Self::Checkpoint(_) | Self::Save { .. } | Self::LastSave { .. } => "storage",
             Self::Collective(_) | Self::Master { .. } => "peer_lost",
             Self::NotFinite { .. } | Self::WeightsNotFinite { .. } => "user_error",
             Self::Dump { .. } => "user_error",

@@ -16,7 +16,7 @@ use crate::collective::Collective;
 use crate::data::evaluation::Extent;
 use crate::data::pairs::Pairs;
 use crate::model::translate::{Prepared, Translate, Workspace};
-use crate::train::saver::Saver;
+use crate::train::saver::{Failed, Saver};
 
 /// The last save of a run is tried again for so long when the store is unwell.
 const LAST_SAVE_DEADLINE: Duration = Duration::from_secs(600);
@@ -116,6 +116,9 @@ impl<'a> Intervals<'a> {
             let (step, skipped) = (state.step, state.bad_steps);
             self.run.say(&format!("warning: no checkpoint at step {step}: the last {skipped} steps were skipped"));
             return Ok(());
+        }
+        if let Some(Failed { message, .. }) = saver.has_failed_for_good() {
+            return Err(TrainError::Save { message });
         }
         saver.save(self.run.snapshot(state)?);
         self.last_saved = state.step;

@@ -90,27 +90,29 @@ pub fn train(
         };
         let due = state.step.is_multiple_of(settings.steps_per_checkpoint);
         let (seconds_per_step, tokens_per_second) = (pace.seconds_per_step(), pace.tokens_per_second());
-        if due || ending == Some(Ending::AllSteps) {
-            ending = intervals.end(&mut state, &prepared, seconds_per_step, ending, collective)?;
-            pace.restart();
-        }
-
-        // ---- diagnostics below ----
         for (total, note) in samples_by_rank.iter_mut().zip(&notes) {
             *total += note.samples();
         }
-        if pace.take_turn() || ending.is_some() {
-            observer.progress(Progress {
-                step: Step(state.step),
-                steps: (settings.steps > 0).then_some(Step(settings.steps)),
-                loss,
-                learning_rate: state.schedule.rate,
-                tokens_per_second,
-                seconds_per_step,
-                steps_per_epoch: feed.steps_per_epoch(),
-                samples_by_rank: samples_by_rank.clone(),
-                ..Progress::default()
-            });
+        let gauge = |state: &State, stage: &str| Progress {
+            step: Step(state.step),
+            steps: (settings.steps > 0).then_some(Step(settings.steps)),
+            loss,
+            learning_rate: state.schedule.rate,
+            tokens_per_second,
+            seconds_per_step,
+            steps_per_epoch: feed.steps_per_epoch(),
+            stage: stage.to_owned(),
+            samples_by_rank: samples_by_rank.clone(),
+            ..Progress::default()
+        };
+        let interval_ends = due || ending == Some(Ending::AllSteps);
+        if interval_ends {
+            observer.progress(gauge(&state, "evaluating"));
+            ending = intervals.end(&mut state, &prepared, seconds_per_step, ending, collective)?;
+            pace.restart();
+        }
+        if pace.take_turn() || interval_ends || ending.is_some() {
+            observer.progress(gauge(&state, if ending.is_some() { "saving the last checkpoint" } else { "" }));
         }
         if let Some(ending) = ending {
             return finish(&run, intervals, &state, ending, collective);

@@ -51,6 +51,7 @@ impl Run<'_> {
             step: state.step,
             generation: self.context.generation,
             lineage: self.lineage.clone(),
+            run: self.context.run.clone(),
             job: self.context.job.clone(),
             numeric_class: self.context.numeric_class.clone(),
             world_size: self.world_size,

@@ -31,6 +31,8 @@ use crate::train::tree::shares;
 #[derive(Debug, Clone)]
 pub struct Context {
     pub job: String,
+    /// The same over all generations of the job: see [`crate::checkpoint::Lineage`].
+    pub run: String,
     pub generation: u64,
     pub micro_batches: u32,
     pub threads: usize,
@@ -134,13 +136,16 @@ fn plan(
     let data_settings = PrepareSettings { memory_limit: memory::available(), ..settings.data.clone() };
     let data = prepare(files, &data_settings, &mut |line: &str| {
         observer.say(line);
-        observer.stage(line.trim());
+        if !line.starts_with("warning: ") {
+            observer.stage(line.trim());
+        }
     })?;
     let finder = Finder {
         settings,
         fixed: &settings.fixed(&data, context.micro_batches),
         model,
         job: &context.job,
+        run: &context.run,
         numeric_class: &context.numeric_class,
         fresh: context.fresh,
     };

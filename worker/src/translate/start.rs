@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use super::error::TrainError;
 use super::settings::{Settings, differences};
 use super::state::State;
-use crate::checkpoint::{Checkpoints, Complete, Lineage, Rejected, Search};
+use crate::checkpoint::{CheckpointError, Checkpoints, Complete, Lineage, Rejected, Search};
 use crate::model::translate::Translate;
 
 /// What the master replica found; all ranks begin with it.
@@ -28,6 +28,7 @@ pub struct Finder<'a> {
     pub fixed: &'a Map<String, Value>,
     pub model: &'a Translate,
     pub job: &'a str,
+    pub run: &'a str,
     pub numeric_class: &'a str,
     pub fresh: bool,
 }
@@ -37,9 +38,12 @@ impl Finder<'_> {
     pub fn find(&self, runtime: &Handle, storage: &Storage) -> Result<Beginning, TrainError> {
         let checkpoints = Checkpoints::new(storage.clone());
         let lineage = runtime.block_on(checkpoints.lineage())?;
-        // A later generation of the job that began it goes on.
-        if self.fresh && lineage.as_ref().is_none_or(|run| run.job != self.job) {
-            return self.begin(runtime, storage, "--fresh was given");
+        if let Some(owner) = lineage.as_ref().filter(|owner| owner.earlier.iter().any(|run| run == self.run)) {
+            return Err(CheckpointError::TakenOver { url: storage.url().to_owned(), job: owner.job.clone() }.into());
+        }
+        // A later generation of this run goes on.
+        if self.fresh && lineage.as_ref().is_none_or(|owner| owner.run != self.run) {
+            return self.begin(runtime, storage, lineage, "--fresh was given");
         }
         let search = Search { lineage: lineage.as_ref().map(|run| run.lineage.clone()), step: None };
         let (found, rejected) = runtime.block_on(checkpoints.newest(&search, |found| self.accept(found)))?;
@@ -47,7 +51,13 @@ impl Finder<'_> {
             Some(found) => {
                 // For the log alone: no reason not to resume.
                 let uncommitted = runtime.block_on(checkpoints.uncommitted()).unwrap_or_default();
-                self.resume(storage, found, &rejected, &uncommitted)
+                let step = found.manifest.step;
+                let beginning = self.resume(storage, found, &rejected, &uncommitted)?;
+                // A run that has nothing left to do writes nothing.
+                if self.settings.steps == 0 || step < self.settings.steps {
+                    self.take(runtime, storage, &beginning.lineage, lineage)?;
+                }
+                Ok(beginning)
             }
             None => self.none(runtime, storage, lineage, rejected),
         }
@@ -107,10 +117,10 @@ impl Finder<'_> {
     ) -> Result<Beginning, TrainError> {
         let url = storage.url().to_owned();
         let rejected: Vec<String> = rejected.iter().map(ToString::to_string).collect();
-        // A run that has not saved yet goes on as itself; another job's run there may still be alive, and must not share
-        // its folder.
-        if let Some(Lineage { lineage, job }) = &lineage
-            && job == self.job
+        // A run that has not saved yet goes on as itself; another one there may still be alive, and must not share its
+        // folder.
+        if let Some(Lineage { lineage, run, .. }) = &lineage
+            && run == self.run
             && rejected.is_empty()
             && !self.settings.resume_required
         {
@@ -124,21 +134,41 @@ impl Finder<'_> {
             return Err(TrainError::NothingComplete { url, rejected });
         }
         let uncommitted = runtime.block_on(Checkpoints::new(storage.clone()).uncommitted())?;
-        let why = match lineage {
+        let why = match &lineage {
             _ if !uncommitted.is_empty() => "only uncommitted data lies in train_dir".to_owned(),
             Some(other) => format!("the run that began there last, of job {}, saved nothing", other.job),
             None => "train_dir holds no checkpoint".to_owned(),
         };
-        let mut beginning = self.begin(runtime, storage, &why)?;
+        let mut beginning = self.begin(runtime, storage, lineage, &why)?;
         beginning.lines.extend(uncommitted_line(&uncommitted));
         Ok(beginning)
     }
 
-    fn begin(&self, runtime: &Handle, storage: &Storage, why: &str) -> Result<Beginning, TrainError> {
+    fn begin(
+        &self,
+        runtime: &Handle,
+        storage: &Storage,
+        before: Option<Lineage>,
+        why: &str,
+    ) -> Result<Beginning, TrainError> {
         let lineage = uuid::Uuid::new_v4().simple().to_string();
-        let run = Lineage { lineage: lineage.clone(), job: self.job.to_owned() };
-        runtime.block_on(Checkpoints::new(storage.clone()).begin(&run))?;
+        self.take(runtime, storage, &lineage, before)?;
         Ok(Beginning { lineage, manifest: None, lines: vec![format!("starting at step 0: {why}")], new_rate: None })
+    }
+
+    /// From here on the folder is this run's; whoever had it before fails at its next save.
+    fn take(
+        &self,
+        runtime: &Handle,
+        storage: &Storage,
+        lineage: &str,
+        before: Option<Lineage>,
+    ) -> Result<(), TrainError> {
+        if before.as_ref().is_some_and(|before| before.run == self.run && before.lineage == lineage) {
+            return Ok(());
+        }
+        let taken = Lineage::taken(lineage.to_owned(), self.job, self.run, before);
+        Ok(runtime.block_on(Checkpoints::new(storage.clone()).take(&taken))?)
     }
 }
 

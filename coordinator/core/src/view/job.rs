@@ -11,17 +11,19 @@ use crate::explain::explain;
 use crate::job::{End, Job, Replica, Stage};
 use crate::liveness::Liveness;
 use crate::schedule;
+use crate::stall;
 use crate::state::ClusterState;
 
-pub fn job(state: &ClusterState, seen: &Liveness, id: &JobId) -> Option<v1::Job> {
+pub fn job(state: &ClusterState, seen: &Liveness, now: Millis, id: &JobId) -> Option<v1::Job> {
     let job = state.job(id)?;
     let position = schedule::positions(state, [job]).remove(id);
-    Some(message(state, seen, job, explain(state, seen, id), position))
+    Some(message(state, seen, now, job, explain(state, seen, now, id), position))
 }
 
 pub(super) fn message(
     state: &ClusterState,
     seen: &Liveness,
+    now: Millis,
     job: &Job,
     blockers: Vec<Blocker>,
     position: Option<u32>,
@@ -38,7 +40,7 @@ pub(super) fn message(
         ended_millis: job.ended.map_or(0, |time: Millis| time.0),
         generation: job.generation.0,
         replicas: job.ranks().map(|(rank, replica)| replica_message(state, seen, job, rank, replica)).collect(),
-        progress: progress(seen, job),
+        progress: progress(seen, now, job),
         checkpoints: job.checkpoints.iter().map(checkpoint_to_wire).collect(),
         interruptions: job.interruptions.iter().map(interruption_to_wire).collect(),
         failure: job.failure.as_ref().map(failure_to_wire),
@@ -50,9 +52,17 @@ pub(super) fn message(
 }
 
 /// The gauge. What a job had reached when it ended is a fact and outlives the leader that heard the gauge.
-fn progress(seen: &Liveness, job: &Job) -> Option<v1::Progress> {
+fn progress(seen: &Liveness, now: Millis, job: &Job) -> Option<v1::Progress> {
     if let Some(gauge) = seen.progress.get(&job.spec.job) {
-        return Some(progress_to_wire(gauge));
+        let mut gauge = progress_to_wire(gauge);
+        if job.phase.is_final() {
+            gauge.stage.clear();
+        }
+        if stall::of(seen, now, job).is_some() {
+            // How fast it went before says nothing of now.
+            (gauge.tokens_per_second, gauge.seconds_per_step) = (0.0, 0.0);
+        }
+        return Some(gauge).filter(|gauge| gauge.step > 0 || !gauge.stage.is_empty());
     }
     let ended = job.ended.filter(|_| job.best_step > Step(0))?;
     let mut known = v1::Progress { step: job.best_step.0, ..v1::Progress::default() };

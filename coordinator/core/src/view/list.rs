@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coord_common::Phase;
+use coord_common::{Millis, Phase};
 use coord_proto::v1;
 
 use super::job::message;
@@ -45,6 +45,7 @@ pub struct JobPage {
 pub fn list(
     state: &ClusterState,
     seen: &Liveness,
+    now: Millis,
     filter: &JobFilter,
     page_token: &str,
     page_size: u32,
@@ -65,11 +66,11 @@ pub fn list(
         _ => String::new(),
     };
     let positions = schedule::positions(state, page.iter().copied());
-    let verdicts = Verdicts::new(state, seen, state.now());
+    let verdicts = Verdicts::new(state, seen, now);
     let brief = |job: &&Job| {
         let position = positions.get(&job.spec.job).copied();
-        let blockers = explain_with(state, seen, job, &verdicts, position);
-        shortened(message(state, seen, job, blockers, position))
+        let blockers = explain_with(state, seen, now, job, &verdicts, position);
+        shortened(message(state, seen, now, job, blockers, position))
     };
     Ok(JobPage { jobs: page.iter().map(brief).collect(), next_page_token })
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use coord_common::exit_rule::{Cause, Exit};
 use coord_common::{
-    CheckpointRecord, Device, ExitReport, Fact, FactBody, Generation, Incarnation, JobId, JobSettings, JobSpec, Millis,
-    NumericClass, Order, Registration, ReplicaKey, RequestId, Step, WorkerId,
+    CheckpointRecord, Device, ExitReport, Fact, FactBody, Generation, Heartbeat, Incarnation, JobId, JobSettings,
+    JobSpec, Millis, NumericClass, Order, Registration, ReplicaKey, RequestId, Step, WorkerId,
 };
 use coordinator_core::entry::{CancelBy, SubmitJob};
 use coordinator_core::{ClusterState, Command, Entry, Liveness, Policy, apply, codec, orders, plan};
@@ -228,7 +228,7 @@ impl World {
     fn heartbeat(&mut self, id: &WorkerId) {
         let agent = &self.agents[id];
         if agent.connected {
-            self.seen.heard(id, &incarnation(agent), agent.alive.iter().cloned(), self.now);
+            self.seen.heard(id, &incarnation(agent), Heartbeat::of(agent.alive.iter().cloned()), self.now);
         }
     }
 

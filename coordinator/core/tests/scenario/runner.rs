@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use coord_common::convert::cause_from_wire;
 use coord_common::exit_rule::Exit;
 use coord_common::{
-    CheckpointRecord, Device, ExitReport, Fact, FactBody, Incarnation, JobId, JobSettings, JobSpec, Millis,
-    NumericClass, Order, Registration, ReplicaKey, RequestId, Step, WorkerId,
+    CheckpointRecord, Device, ExitReport, Fact, FactBody, Heartbeat, Incarnation, JobId, JobSettings, JobSpec, Millis,
+    NumericClass, Order, Progress, Registration, ReplicaKey, RequestId, Step, WorkerId,
 };
 use coordinator_core::entry::{CancelBy, SubmitJob};
 use coordinator_core::{
@@ -48,7 +48,8 @@ impl Runner {
                 Vec::new()
             }
             "worker" => self.worker(&line),
-            "heartbeat" | "connect" => self.heard(&worker_id(line.name(0)), line.keys("alive")),
+            "heartbeat" | "connect" => self.heartbeat(&line),
+            "gauge" => self.gauge(&line),
             "disconnect" => self.disconnect(&line),
             "elect" => {
                 self.seen = Liveness::new(self.now, self.seen.policy);
@@ -131,7 +132,7 @@ impl Runner {
         let known = self.agents.get(&worker).filter(|(known, _)| *known == incarnation);
         let sequence = known.map_or(0, |(_, sequence)| *sequence);
         self.agents.insert(worker.clone(), (incarnation.clone(), sequence));
-        self.heard(&worker, alive.clone());
+        self.heard(&worker, alive.clone(), Vec::new());
         let registration = Registration {
             name: line.get("name").map_or(format!("{worker}.example"), str::to_owned),
             host: worker.to_string(),
@@ -147,9 +148,28 @@ impl Runner {
         self.entry(Command::RegisterWorker(registration))
     }
 
-    fn heard(&mut self, worker: &WorkerId, alive: Vec<ReplicaKey>) -> Vec<String> {
+    fn heard(&mut self, worker: &WorkerId, alive: Vec<ReplicaKey>, silent: Vec<(ReplicaKey, Millis)>) -> Vec<String> {
         let (incarnation, _) = &self.agents[worker];
-        self.seen.heard(worker, incarnation, alive, self.now);
+        self.seen.heard(worker, incarnation, Heartbeat { alive, silent }, self.now);
+        Vec::new()
+    }
+
+    fn heartbeat(&mut self, line: &Line) -> Vec<String> {
+        let silence = Millis::from_seconds(line.number("silence").unwrap_or(0));
+        let silent = line.keys("silent").into_iter().map(|key| (key, silence)).collect();
+        self.heard(&worker_id(line.name(0)), line.keys("alive"), silent)
+    }
+
+    /// What the master replica of a job says of it.
+    fn gauge(&mut self, line: &Line) -> Vec<String> {
+        let progress = Progress {
+            step: Step(line.number("step").unwrap_or(0)),
+            seconds_per_step: line.number("seconds").unwrap_or(0.0),
+            stage: line.text_of("stage"),
+            at: self.now,
+            ..Progress::default()
+        };
+        self.seen.progress.insert(line.job(0), progress);
         Vec::new()
     }
 
@@ -232,7 +252,7 @@ impl Runner {
     }
 
     fn why(&self, id: &JobId) -> Vec<String> {
-        let blockers = explain(&self.state, &self.seen, id);
+        let blockers = explain(&self.state, &self.seen, self.now, id);
         if blockers.is_empty() {
             return vec!["no reason".to_owned()];
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coord_common::checkpoint::CheckpointRecord;
 use coord_common::ids::{Generation, Incarnation, JobId, WorkerId};
 use coord_common::job::{JobSettings, JobSpec};
 use coord_common::order::StopReason;
@@ -10,7 +11,7 @@ use coord_common::resources::{Device, NumericClass};
 use super::*;
 
 fn state() -> AgentState {
-    AgentState::new(Registration {
+    let registration = Registration {
         worker: WorkerId::parse("w").unwrap(),
         name: "host".to_owned(),
         incarnation: Incarnation::parse("i").unwrap(),
@@ -21,7 +22,8 @@ fn state() -> AgentState {
         host: "127.0.0.1".to_owned(),
         alive: Vec::new(),
         facts_acknowledged: 0,
-    })
+    };
+    AgentState::new(registration, Millis::from_seconds(30))
 }
 
 fn key(generation: u64) -> ReplicaKey {
@@ -36,6 +38,7 @@ fn launch(generation: u64) -> Launch {
         world_size: 1,
         job_dir: "file:///tmp/j".to_owned(),
         secret: "s".to_owned(),
+        run: "r".to_owned(),
     }
 }
 
@@ -192,7 +195,7 @@ fn heartbeats_leave_each_second_while_connected() {
     assert_eq!(agent.on(Event::Tick, Millis(5_000)), []);
     agent.on(Event::Connected, Millis(5_000));
     assert_eq!(agent.on(Event::Tick, Millis(5_999)), []);
-    assert_eq!(agent.on(Event::Tick, Millis(6_000)), [Effect::Heartbeat { alive: Vec::new() }]);
+    assert_eq!(agent.on(Event::Tick, Millis(6_000)), [Effect::Heartbeat(Heartbeat::default())]);
 }
 
 #[test]
@@ -246,5 +249,66 @@ fn a_replica_killed_for_want_of_memory_says_so_unless_it_was_stopped() {
             panic!("{effects:?}");
         };
         assert_eq!((report.exit.cause, report.exit.signal), (cause, Some(9)));
+    }
+}
+
+fn pulse(agent: &mut AgentState, at: u64) {
+    assert_eq!(agent.on(Event::Pulse { key: key(1) }, Millis(at)), []);
+}
+
+#[test]
+fn a_replica_that_says_nothing_is_told_as_silent_and_ended_at_the_limit() {
+    let mut agent = state();
+    agent.on(Event::Connected, Millis(0));
+    agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+    for at in (0..=60_000).step_by(500) {
+        pulse(&mut agent, at);
+        for effect in agent.on(Event::Tick, Millis(at)) {
+            assert_eq!(effect, Effect::Heartbeat(Heartbeat::of([key(1)])), "at {at}");
+        }
+    }
+    // From here on it is stopped.
+    let mut silences = Vec::new();
+    let mut killed = None;
+    for at in (60_100..=95_000).step_by(100) {
+        for effect in agent.on(Event::Tick, Millis(at)) {
+            match effect {
+                Effect::Heartbeat(heartbeat) => silences.push((at, heartbeat.silent)),
+                Effect::Kill(_) => killed = killed.or(Some(at)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(killed, Some(90_100));
+    let first = silences.iter().find(|(_, silent)| !silent.is_empty()).unwrap();
+    assert_eq!(first, &(64_000, vec![(key(1), Millis(4_000))]));
+    let effects = agent.on(ended(key(1), None, Some(SIGKILL), ""), Millis(95_100));
+    let [Effect::SendFact(Fact { body: FactBody::Exited(report), .. })] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(report.exit.cause, Cause::Killed);
+    assert_eq!(report.message, "it was silent for 30 s and its agent ended it");
+}
+
+#[test]
+fn the_time_in_which_the_agent_stood_still_is_no_replica_s_silence() {
+    let mut agent = state();
+    agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+    for at in (0..=25_000).step_by(100) {
+        assert_eq!(agent.on(Event::Tick, Millis(at)), []);
+    }
+    // The whole machine was paused for an hour: 25 s of silence were before it.
+    for at in (3_625_000..=3_630_000).step_by(100) {
+        assert_eq!(agent.on(Event::Tick, Millis(at)), [], "at {at}");
+    }
+    assert_eq!(agent.on(Event::Tick, Millis(3_630_100)), [Effect::Kill(key(1))]);
+}
+
+/// What it was told to do it still does; the limit of its grace ends it sooner.
+#[test]
+fn a_silent_replica_that_is_being_stopped_is_ended_by_its_grace_alone() {
+    let mut agent = state();
+    agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
+    agent.on(stop(1, 3_600), Millis(0));
+    for at in (0..=60_000).step_by(100) {
+        assert_eq!(agent.on(Event::Tick, Millis(at)), []);
     }
 }
