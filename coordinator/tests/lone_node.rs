@@ -58,8 +58,16 @@ async fn a_job_that_all_workers_together_cannot_hold_is_taken_with_a_warning() {
     let fitting = client.submit_job(wide(2)).await.expect("submit").into_inner();
     assert_eq!(fitting.warnings, Vec::<String>::new());
     let too_wide = client.submit_job(wide(3)).await.expect("submit").into_inner();
-    let text = "the job needs 3 slots of the device cpu, all workers together have 2: it waits for more workers";
+    let text = "wants 3 slots, all workers it may use have 2 together; it waits for more workers";
     assert_eq!(too_wide.warnings, [text]);
+    let mut too_thick = wide(1);
+    too_thick.request_id = "thick".to_owned();
+    let spec = too_thick.spec.as_mut().expect("a spec");
+    (spec.job, spec.slots_per_worker) = ("thick".to_owned(), 3);
+    let _second = Agent::attach(server.address(), "w2", 2).await;
+    let too_thick = client.submit_job(too_thick).await.expect("submit").into_inner();
+    let text = "wants 3 slots on one worker, all workers it may use have 4 together; it waits for more workers";
+    assert_eq!(too_thick.warnings, [text]);
     server.stop().await;
 }
 

@@ -16,6 +16,8 @@ pub enum Blocker {
     /// Slots for the smallest gang that the job accepts, and those that are free where it may run.
     FreeSlots {
         wanted: u32,
+        /// For each replica, on one worker.
+        each: u32,
         free: u32,
     },
     /// Jobs whose replicas are on the slots that the job waits for, by name.
@@ -25,6 +27,8 @@ pub enum Blocker {
     /// More than all workers have together: it waits for workers, and nobody waits for it.
     TooLarge {
         wanted: u32,
+        /// For each replica, on one worker.
+        each: u32,
         total: u32,
     },
     /// There are enough free slots, but not among workers whose bits agree.
@@ -137,13 +141,15 @@ impl fmt::Display for Blocker {
                 write!(formatter, "no worker is connected; start one with `coord-worker run --coordinator HOST:PORT`")
             }
             Blocker::NoSuchDevice { device } => write!(formatter, "no connected worker has the device {device}"),
-            Blocker::FreeSlots { wanted, free } => write!(formatter, "wants {}, {free} free", slots(*wanted)),
+            Blocker::FreeSlots { wanted, each, free } => {
+                write!(formatter, "wants {}, {free} free", slots_in(*wanted, *each))
+            }
             Blocker::HeldBy { jobs } => {
                 let names: Vec<&str> = jobs.iter().map(JobId::as_str).collect();
                 write!(formatter, "the slots are held by {}", first_five(&names))
             }
-            Blocker::TooLarge { wanted, total } => {
-                let wanted = slots(*wanted);
+            Blocker::TooLarge { wanted, each, total } => {
+                let wanted = slots_in(*wanted, *each);
                 write!(
                     formatter,
                     "wants {wanted}, all workers it may use have {total} together; it waits for more workers"
@@ -224,6 +230,15 @@ fn became_of_the_training(
 
 fn slots(count: u32) -> String {
     if count == 1 { "1 slot".to_owned() } else { format!("{count} slots") }
+}
+
+/// Where a replica takes several, they must be on one worker.
+fn slots_in(wanted: u32, each: u32) -> String {
+    match each {
+        1 => slots(wanted),
+        each if each == wanted => format!("{} on one worker", slots(wanted)),
+        each => format!("{} in groups of {each} on one worker", slots(wanted)),
+    }
 }
 
 fn names(ranks: &[Rank]) -> String {

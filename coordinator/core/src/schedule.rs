@@ -61,6 +61,37 @@ impl Verdicts {
     }
 }
 
+/// Why no worker that is known could take the job, were all of them connected and empty: it waits for others.
+pub fn impossible(state: &ClusterState, job: &Job) -> Vec<Blocker> {
+    let capacity = capacity(state);
+    match solve(&problem(job, &capacity, &BTreeSet::new())) {
+        Verdict::Place(_) => Vec::new(),
+        Verdict::Wait(blockers) => too_large(&capacity, job, blockers),
+    }
+}
+
+/// All slots of all workers that take replicas.
+fn capacity(state: &ClusterState) -> Rooms {
+    let takers = state.workers().filter(|(_, worker)| worker.takes_replicas());
+    Rooms::new(takers.map(|(id, worker)| room(id, worker, worker.registration.slots)))
+}
+
+fn room(id: &WorkerId, worker: &Worker, free: u32) -> Room {
+    let registration = &worker.registration;
+    let kind = Kind { device: registration.device, class: registration.numeric_class.clone() };
+    Room { worker: id.clone(), kind, free }
+}
+
+fn too_large(capacity: &Rooms, job: &Job, blockers: Vec<Blocker>) -> Vec<Blocker> {
+    let replace = |blocker| match blocker {
+        Blocker::FreeSlots { wanted, each, .. } => {
+            Blocker::TooLarge { wanted, each, total: capacity.total(job.spec.device) }
+        }
+        other => other,
+    };
+    blockers.into_iter().map(replace).collect()
+}
+
 /// Places of these jobs in the queue of their device, from 1; jobs that are not queued have none.
 pub fn positions<'a>(state: &ClusterState, jobs: impl IntoIterator<Item = &'a Job>) -> BTreeMap<JobId, u32> {
     let queued = jobs.into_iter().filter(|job| job.phase == Phase::Queued);
@@ -84,7 +115,6 @@ struct Pass<'a> {
     now: Millis,
     /// Free slots of reachable workers.
     rooms: Rooms,
-    /// All slots of all workers that take replicas.
     capacity: Rooms,
     /// Whether the smallest gang of this shape fits empty workers: (device, slots of each, smallest size).
     possible: BTreeMap<(Device, u32, u32), bool>,
@@ -96,13 +126,8 @@ struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     fn new(state: &'a ClusterState, seen: &'a Liveness, now: Millis) -> Pass<'a> {
-        let takers = || state.workers().filter(|(_, worker)| worker.takes_replicas());
-        let room = |id: &WorkerId, worker: &Worker, free| {
-            let registration = &worker.registration;
-            let kind = Kind { device: registration.device, class: registration.numeric_class.clone() };
-            Room { worker: id.clone(), kind, free }
-        };
-        let reachable = takers().filter(|(id, worker)| seen.is_reachable(id, worker, now));
+        let takers = state.workers().filter(|(_, worker)| worker.takes_replicas());
+        let reachable = takers.filter(|(id, worker)| seen.is_reachable(id, worker, now));
         let rooms = reachable.map(|(id, worker)| room(id, worker, seen.free_slots(state, id, worker)));
         let interrupted = state.active().map(|place| &place.job);
         let interrupted: Vec<&JobId> =
@@ -115,7 +140,7 @@ impl<'a> Pass<'a> {
             seen,
             now,
             rooms: Rooms::new(rooms),
-            capacity: Rooms::new(takers().map(|(id, worker)| room(id, worker, worker.registration.slots))),
+            capacity: capacity(state),
             possible: BTreeMap::new(),
             held_for: BTreeMap::new(),
             waiting: interrupted.into_iter(),
@@ -156,7 +181,7 @@ impl<'a> Pass<'a> {
                 if self.is_possible(job) {
                     self.held_for.insert(job.spec.device, job.spec.job.clone());
                 } else {
-                    blockers = self.too_large(job, blockers);
+                    blockers = too_large(&self.capacity, job, blockers);
                 }
                 blockers.extend(self.set_aside(job));
                 Verdict::Wait(blockers)
@@ -243,16 +268,6 @@ impl<'a> Pass<'a> {
         }
         let shape = (job.spec.device, job.spec.slots_per_worker, job.spec.workers_min());
         *self.possible.entry(shape).or_insert_with(|| fits(&self.capacity))
-    }
-
-    fn too_large(&self, job: &Job, blockers: Vec<Blocker>) -> Vec<Blocker> {
-        let replace = |blocker| match blocker {
-            Blocker::FreeSlots { wanted, .. } => {
-                Blocker::TooLarge { wanted, total: self.capacity.total(job.spec.device) }
-            }
-            other => other,
-        };
-        blockers.into_iter().map(replace).collect()
     }
 }
 

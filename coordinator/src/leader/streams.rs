@@ -88,7 +88,9 @@ async fn attend(
     let lease_millis = policy.lease.0;
     let _detach = Detach { leader, registration, stream };
     tracing::info!(%worker, name = registration.name, slots = registration.slots, "agent attached");
-    send(outgoing, Told::Registered(Registered { heartbeat_millis: HEARTBEAT_MILLIS, lease_millis })).await?;
+    let begun_millis = handle.peek(|state| state.begun().0);
+    send(outgoing, Told::Registered(Registered { heartbeat_millis: HEARTBEAT_MILLIS, lease_millis, begun_millis }))
+        .await?;
     tell(leader, registration, outgoing).await?;
 
     let mut views = handle.views();

@@ -103,16 +103,24 @@ impl JobService for Jobs {
         let spec = convert::spec_from_wire(&spec).map_err(|error| refused(Code::InvalidArgument, &error))?;
         check_trainer(&spec.trainer).map_err(|error| refused(Code::InvalidArgument, &error))?;
         self.handle.require_lead()?;
+        let in_storage = {
+            let (storage, spec) = (self.storage.clone(), spec.clone());
+            tokio::spawn(async move { warnings::of_storage(&storage, &spec).await })
+        };
         let submit = SubmitJob { request, spec: Box::new(spec), storage: self.storage.clone() };
         let Reply::Submitted { job, existing } = self.command(Command::SubmitJob(submit)).await? else {
             return Err(plain(Code::Internal, "internal", "a submit had no answer of its kind", ""));
         };
         tracing::info!(%job, existing, "job submitted");
         if existing {
+            // By now its own objects may lie there.
+            in_storage.abort();
             let warnings = self.handle.peek(|state| warnings::of(state, &job));
             return Ok(Response::new(SubmitJobResponse { job: Some(self.look(&job)?), warnings }));
         }
-        let (receipt, warnings) = self.handle.peek(|state| (state.job(&job).map(receipt), warnings::of(state, &job)));
+        let (receipt, mut warnings) =
+            self.handle.peek(|state| (state.job(&job).map(receipt), warnings::of(state, &job)));
+        warnings.extend(in_storage.await.ok().flatten());
         Ok(Response::new(SubmitJobResponse { job: receipt, warnings }))
     }
 

@@ -1,6 +1,6 @@
 //! Coordinators that die while a job trains.
 
-use coord_tests::cluster::{Cluster, Layout, step_of};
+use coord_tests::cluster::{Cluster, Layout, step_of, until};
 
 const STEPS: u64 = 3_000;
 
@@ -14,7 +14,7 @@ fn training_goes_on_without_the_only_coordinator_and_the_job_is_there_when_it_re
     cluster.kill_coordinator(0);
     let before = newest_checkpoint(&checkpoints);
     // Nobody but the files can tell: a checkpoint of a step that came after the death.
-    coord_tests::cluster::until("a checkpoint without a coordinator", || match newest_checkpoint(&checkpoints) {
+    until("a checkpoint without a coordinator", || match newest_checkpoint(&checkpoints) {
         newest if newest >= before + 60 => Ok(()),
         newest => Err(format!("step {newest}, and {before} when the coordinator died")),
     });
@@ -54,14 +54,37 @@ fn a_job_of_an_old_name_runs_after_the_only_coordinators_directory_was_lost() {
     let mut cluster = Cluster::start(Layout::workers(&[1]));
     cluster.submit("again", &["--workers", "1"], &cluster.dialogues().flags(0));
     cluster.until_step("again", 40);
-    cluster.kill_coordinator(0);
-    std::fs::remove_dir_all(cluster.folder().join("coordinator-1")).expect("the directory of the coordinator");
-    cluster.start_coordinator(0);
-    cluster.submit("again", &["--workers", "1"], &cluster.dialogues().flags(400));
+    lose_the_only_directory(&mut cluster);
+    let submitted = cluster.try_submit("again", &["--workers", "1"], &cluster.dialogues().flags(400));
+    let warning = "jobs/again holds an earlier job of this name: the new one goes on from its checkpoints";
+    assert!(submitted.stderr.contains(warning), "{submitted}");
     assert_eq!(cluster.wait("again").done(), "SUCCEEDED\n");
     let log = cluster.coord(&["logs", "again", "--replica", "master-replica-0"]).done();
     assert_eq!(log.matches("Running command: translate").count(), 1, "{log}");
     assert!(log.contains("resuming at step"), "{log}");
+
+    // What an agent has pushed of a log is set aside, not lost.
+    let logs = format!("{}/jobs/again/logs/master-replica-0", cluster.storage());
+    until_listed(&cluster, &logs, "/1/00000000000000000000.log");
+    lose_the_only_directory(&mut cluster);
+    cluster.submit("again", &["--workers", "1", "--fresh"], &cluster.dialogues().flags(40));
+    assert_eq!(cluster.wait("again").done(), "SUCCEEDED\n");
+    let log = cluster.coord(&["logs", "again", "--replica", "master-replica-0"]).done();
+    assert!(log.contains("starting at step 0: --fresh was given"), "{log}");
+    until_listed(&cluster, &logs, "/1.before-");
+}
+
+fn until_listed(cluster: &Cluster, folder: &str, part: &str) {
+    until(&format!("{part} in {folder}"), || {
+        let listed = cluster.coord(&["storage", "ls", "--recursive", folder]).done();
+        if listed.contains(part) { Ok(()) } else { Err(listed) }
+    });
+}
+
+fn lose_the_only_directory(cluster: &mut Cluster) {
+    cluster.kill_coordinator(0);
+    std::fs::remove_dir_all(cluster.folder().join("coordinator-1")).expect("the directory of the coordinator");
+    cluster.start_coordinator(0);
 }
 
 /// Step of the newest manifest in a folder.

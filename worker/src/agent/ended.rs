@@ -1,40 +1,32 @@
 //! Replicas that have ended, so that a late order for one is not taken for a new one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use coord_common::rank::ReplicaKey;
 
-/// So many are remembered.
-const REMEMBERED: usize = 10_000;
+/// Ended replicas that are remembered; the oldest go first.
+const KEYS_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct EndedReplicas {
     oldest_first: VecDeque<ReplicaKey>,
-    /// Of their launch; nothing where no launch came before the order to stop.
-    secrets: BTreeMap<ReplicaKey, Option<String>>,
+    keys: BTreeSet<ReplicaKey>,
 }
 
-impl Ended {
-    pub fn add(&mut self, key: ReplicaKey, secret: Option<String>) {
-        if let Some(known) = self.secrets.get_mut(&key) {
-            *known = secret.or(known.take());
+impl EndedReplicas {
+    pub fn add(&mut self, key: ReplicaKey) {
+        if !self.keys.insert(key.clone()) {
             return;
         }
-        self.secrets.insert(key.clone(), secret);
         self.oldest_first.push_back(key);
-        if self.oldest_first.len() > REMEMBERED
+        if self.oldest_first.len() > KEYS_MAX
             && let Some(oldest) = self.oldest_first.pop_front()
         {
-            self.secrets.remove(&oldest);
+            self.keys.remove(&oldest);
         }
     }
 
     pub fn knows(&self, key: &ReplicaKey) -> bool {
-        self.secrets.contains_key(key)
-    }
-
-    /// Whether the one that ended under this key was started by another launch.
-    pub fn had_another_launch(&self, key: &ReplicaKey, secret: &str) -> bool {
-        self.secrets.get(key).is_some_and(|known| known.as_ref().is_some_and(|known| known != secret))
+        self.keys.contains(key)
     }
 }

@@ -8,6 +8,7 @@ use coord_common::ids::Step;
 use coord_common::order::{Launch, Order, Rendezvous};
 use coord_common::progress::Progress;
 use coord_common::rank::ReplicaKey;
+use coord_common::time::Millis;
 
 use crate::launch::Exited;
 
@@ -16,6 +17,10 @@ pub enum Event {
     /// A stream to a leader is open.
     Connected,
     Disconnected,
+    /// The leader took the registration. `begun` tells its cluster from one that lost its state and began again.
+    Registered {
+        begun: Millis,
+    },
     Order(Order),
     /// All facts up to this sequence are committed.
     Acknowledged(u64),
@@ -73,6 +78,7 @@ impl Event {
             | Self::Finished { key, .. } => Some(key),
             Self::Connected
             | Self::Disconnected
+            | Self::Registered { .. }
             | Self::Order(_)
             | Self::Acknowledged(_)
             | Self::Exited { .. }

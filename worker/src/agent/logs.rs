@@ -51,7 +51,7 @@ impl Logs {
         let folder = self.folder.join(key.job.as_str()).join(replica_name(key.rank));
         fs::create_dir_all(&folder)?;
         let path = folder.join(format!("{}.log", key.generation));
-        // A key is started once in an agent's life; what lies there was written by an earlier one and is uploaded.
+        // What lies there was written by an earlier agent, or for a cluster that lost its state.
         let file = OpenOptions::new().create(true).write(true).truncate(true).open(&path)?;
         let log = Log { path, file, length: 0, tail: Tail::default(), ended: false };
         self.all().insert(key.clone(), log);

@@ -3,11 +3,7 @@
 use std::collections::VecDeque;
 
 use coord_common::fact::{Fact, FactBody};
-use coord_common::ids::Generation;
 use coord_common::rank::ReplicaKey;
-
-/// No replica ever has it.
-const OF_NOBODY: Generation = Generation(0);
 
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -16,6 +12,11 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    /// An empty one whose numbers go on after this one, without a gap.
+    pub fn after(sequence: u64) -> Self {
+        Self { last_sequence: sequence, ..Self::default() }
+    }
+
     pub fn add(&mut self, key: ReplicaKey, body: FactBody) -> Fact {
         self.last_sequence += 1;
         let fact = Fact { sequence: self.last_sequence, key, body };
@@ -45,11 +46,5 @@ impl Outbox {
     pub fn acknowledged(&mut self, sequence: u64) -> Vec<Fact> {
         let count = self.facts.iter().take_while(|fact| fact.sequence <= sequence).count();
         self.facts.drain(..count).collect()
-    }
-
-    /// The key now belongs to a replica of another job: what waits under it must not be taken for that one's. It keeps
-    /// its numbers, because a leader takes no fact after a gap.
-    pub fn disown(&mut self, key: &ReplicaKey) {
-        self.facts.iter_mut().filter(|fact| fact.key == *key).for_each(|fact| fact.key.generation = OF_NOBODY);
     }
 }

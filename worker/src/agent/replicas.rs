@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use coord_common::convert::{
     cause_from_wire, checkpoint_from_wire, checkpoint_to_wire, order_to_wire, progress_from_wire,
@@ -16,13 +17,13 @@ use coord_proto::v1::replica_message::Message as Word;
 use coord_proto::v1::replica_order::Message as OrderBody;
 use coord_proto::v1::{ReplicaMeet, ReplicaMessage, ReplicaOrder, ReplicaRecorded, ReplicaStart};
 use rustix::process::Signal;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use super::leftovers::Leftovers;
 use super::logs::Logs;
 use super::state::Event;
-use super::unsent::Unsent;
+use super::unsent::{self, Leftover, Unsent};
 use super::upload::upload;
 use crate::launch::{Launched, ReplicaEvent, Stream, signal_group, spawn};
 
@@ -65,6 +66,14 @@ impl Replicas {
         self.running.len()
     }
 
+    /// Pushes what an earlier start of this agent left behind; a log that is begun anew ends the push of the old one.
+    pub fn finish_logs(&mut self, left_behind: Vec<Leftover>) {
+        let turn = Arc::new(Semaphore::new(1));
+        for leftover in left_behind {
+            self.uploads.insert(leftover.key.clone(), tokio::spawn(unsent::finish(leftover, turn.clone())));
+        }
+    }
+
     /// Starts a replica and everything that listens to it.
     pub fn start(&mut self, launch: &Launch) -> Result<(), String> {
         if launch.spec.trainer != "translate" {
@@ -102,8 +111,8 @@ impl Replicas {
         };
         self.running.insert(key.clone(), Running { pid, orders });
         self.tell(&key, OrderBody::Start(start));
-        let upload = upload(self.logs.clone(), self.unsent.clone(), key.clone(), launch.job_dir.clone());
-        self.uploads.insert(key.clone(), tokio::spawn(upload));
+        let pushed = upload(self.logs.clone(), self.unsent.clone(), key.clone(), launch.job_dir.clone());
+        self.uploads.insert(key.clone(), tokio::spawn(pushed));
         tokio::spawn(listen(key, pid, events, self.logs.clone(), self.leftovers.clone(), self.events.clone()));
         Ok(())
     }

@@ -30,7 +30,7 @@ use super::metrics::Metrics;
 use super::replicas::{Environment, Replicas};
 use super::settings::AgentSettings;
 use super::state::{AgentState, Effect, Event};
-use super::unsent::{Unsent, push_all};
+use super::unsent::Unsent;
 
 const TICK: Duration = Duration::from_millis(100);
 const QUEUE: usize = 4096;
@@ -77,7 +77,7 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
     leftovers.end_all().map_err(work_dir)?;
     let logs = Logs::new(&settings.work_dir).map_err(work_dir)?;
     let unsent = Unsent::new(&settings.work_dir);
-    tokio::spawn(push_all(unsent.find().map_err(work_dir)?));
+    let left_behind = unsent.find().map_err(work_dir)?;
     let mut shutdown = Shutdown::install().map_err(AgentError::Signals)?;
     let numeric_class = crate::numeric_class::probe();
     let metrics = Metrics::new();
@@ -118,6 +118,7 @@ pub async fn run(settings: AgentSettings) -> Result<(), AgentError> {
         begun: Instant::now(),
         left: None,
     };
+    agent.replicas.finish_logs(left_behind);
     let mut tick = tokio::time::interval(TICK);
     let mut asked: Option<Instant> = None;
     while !agent.is_done() {
@@ -261,6 +262,7 @@ impl Agent {
             }
         }
         match message.message {
+            Some(Told::Registered(registered)) => self.on(Event::Registered { begun: Millis(registered.begun_millis) }),
             Some(Told::Acknowledge(acknowledge)) => self.on(Event::Acknowledged(acknowledge.sequence)),
             Some(Told::ReadLog(read)) => self.read_log(&read),
             Some(Told::Ask(ask)) => self.ask(ask),

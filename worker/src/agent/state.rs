@@ -12,7 +12,7 @@ use coord_common::rank::{Rank, ReplicaKey};
 use coord_common::registration::Registration;
 use coord_common::time::Millis;
 
-use super::ended::Ended;
+use super::ended::EndedReplicas;
 pub use super::events::{Effect, Event};
 use super::hearing::Hearing;
 use super::outbox::Outbox;
@@ -20,13 +20,12 @@ use crate::launch::Exited;
 
 /// Heartbeats leave this often.
 pub const HEARTBEAT: Millis = Millis(1_000);
+/// A signal may not reach a process that was just forking: it is sent again until the end is seen.
+const KILL_AGAIN: Millis = Millis(1_000);
 
 #[derive(Debug, Default)]
 struct Held {
-    /// Of its launch: a launch with the same key and another secret is of another job of that name, submitted after the
-    /// coordinator's state was lost.
-    secret: String,
-    /// It made way for such a launch; nobody waits for what it has to say.
+    /// Of a cluster that lost its state: it is being ended, and nobody waits for what it has to say.
     disowned: bool,
     met: bool,
     stopping: bool,
@@ -41,9 +40,13 @@ struct Held {
 pub struct AgentState {
     registration: Registration,
     replicas: BTreeMap<ReplicaKey, Held>,
-    ended: Ended,
+    ended: EndedReplicas,
     outbox: Outbox,
     connected: bool,
+    /// The leader has taken the registration over this stream, and so takes facts.
+    registered: bool,
+    /// Of the cluster that it serves; nothing before the first registration.
+    begun: Option<Millis>,
     heartbeat_at: Millis,
     leaving: bool,
     /// A replica that says nothing for so long is ended: its process is stopped or hangs, and its peers wait for it.
@@ -56,9 +59,11 @@ impl AgentState {
         Self {
             registration,
             replicas: BTreeMap::new(),
-            ended: Ended::default(),
+            ended: EndedReplicas::default(),
             outbox: Outbox::default(),
             connected: false,
+            registered: false,
+            begun: None,
             heartbeat_at: Millis::ZERO,
             leaving: false,
             replica_silence,
@@ -72,7 +77,7 @@ impl AgentState {
     }
 
     pub fn alive(&self) -> Vec<ReplicaKey> {
-        self.replicas.keys().cloned().collect()
+        self.replicas.iter().filter(|(_, held)| !held.disowned).map(|(key, _)| key.clone()).collect()
     }
 
     pub fn facts_waiting(&self) -> usize {
@@ -93,12 +98,12 @@ impl AgentState {
                 self.connected = true;
                 self.heartbeat_at = now + HEARTBEAT;
                 out.push(Effect::Register);
-                out.extend(self.outbox.facts().cloned().map(Effect::SendFact));
                 if self.leaving {
                     out.push(Effect::SendLeaving);
                 }
             }
-            Event::Disconnected => self.connected = false,
+            Event::Disconnected => (self.connected, self.registered) = (false, false),
+            Event::Registered { begun } => self.registered(begun, now, &mut out),
             Event::Order(order) => self.order(order, now, &mut out),
             Event::Acknowledged(sequence) => self.acknowledged(sequence, &mut out),
             Event::Listening { key, endpoint } => self.fact(key, FactBody::Ready { endpoint }, &mut out),
@@ -114,8 +119,8 @@ impl AgentState {
             Event::Exited { key, exited, tail } => self.exited(key, exited, tail, &mut out),
             Event::StartFailed { key, reason } => {
                 self.hearing.end(&key);
-                if let Some(held) = self.replicas.remove(&key).filter(|held| !held.disowned) {
-                    self.ended.add(key.clone(), Some(held.secret));
+                if self.replicas.remove(&key).is_some_and(|held| !held.disowned) {
+                    self.ended.add(key.clone());
                     self.fact(key, FactBody::Refused { reason }, &mut out);
                 }
             }
@@ -143,30 +148,38 @@ impl AgentState {
         }
     }
 
+    /// A cluster that lost its state counts generations from 1 again, and its users take old names again: nothing of what
+    /// this agent did before may be taken for what it does now.
+    fn registered(&mut self, begun: Millis, now: Millis, out: &mut Vec<Effect>) {
+        self.registered = true;
+        if self.begun.replace(begun).is_some_and(|before| before != begun) {
+            for (key, held) in &mut self.replicas {
+                held.disowned = true;
+                held.kill_at = Some(now + KILL_AGAIN);
+                out.push(Effect::Kill(key.clone()));
+            }
+            self.ended = EndedReplicas::default();
+            self.outbox = Outbox::after(self.registration.facts_acknowledged);
+            // What it holds no more makes room for what comes.
+            self.heartbeat_at = now;
+        }
+        out.extend(self.outbox.facts().cloned().map(Effect::SendFact));
+    }
+
     /// A launch is started at most once in the agent's life.
     fn launch(&mut self, launch: Launch, now: Millis, out: &mut Vec<Effect>) {
         let key = launch.key.clone();
-        if let Some(held) = self.replicas.get_mut(&key) {
-            if held.secret != launch.secret && !held.disowned {
-                // The leader tells this launch again until it shows; by then the old replica is gone.
-                held.disowned = true;
-                self.outbox.disown(&key);
-                out.push(Effect::Kill(key));
-            }
-            return;
-        }
-        if self.ended.had_another_launch(&key, &launch.secret) {
-            self.outbox.disown(&key);
-        } else if self.ended.knows(&key) {
+        // Where a disowned replica is still ending, the leader tells the launch again until it shows.
+        if self.replicas.contains_key(&key) || self.ended.knows(&key) {
             return;
         }
         if self.leaving {
-            self.ended.add(key.clone(), Some(launch.secret));
+            self.ended.add(key.clone());
             self.fact(key, FactBody::Refused { reason: "the agent is leaving".to_owned() }, out);
             return;
         }
         self.hearing.begin(key.clone(), now);
-        self.replicas.insert(key, Held { secret: launch.secret.clone(), ..Held::default() });
+        self.replicas.insert(key, Held::default());
         out.push(Effect::Start(launch));
     }
 
@@ -174,7 +187,7 @@ impl AgentState {
         let Some(held) = self.replicas.get_mut(&stop.key) else {
             if !self.outbox.reports_end(&stop.key) {
                 // A launch that was lost on the way must not hold its slots for ever.
-                self.ended.add(stop.key.clone(), None);
+                self.ended.add(stop.key.clone());
                 let exit = Exit { cause: Cause::Stopped, ..Exit::default() };
                 let report = ExitReport { exit, message: "never started".to_owned(), ..ExitReport::default() };
                 self.fact(stop.key, FactBody::Exited(report), out);
@@ -223,7 +236,7 @@ impl AgentState {
         let Some(held) = self.replicas.remove(&key).filter(|held| !held.disowned) else {
             return;
         };
-        self.ended.add(key.clone(), Some(held.secret));
+        self.ended.add(key.clone());
         let (cause, message) = held.last_word.unwrap_or_else(|| {
             // Ended by our own signal: not the program's fault. Any other signal is, even where the order to stop came
             // before its end was seen, because peers that fell with it were faster to report.
@@ -252,8 +265,7 @@ impl AgentState {
         self.end_silent_replicas(now);
         for (key, held) in &mut self.replicas {
             if held.kill_at.is_some_and(|at| at <= now) {
-                // Again after a while, should the first not have reached a process that was just forking.
-                held.kill_at = Some(now + Millis(1_000));
+                held.kill_at = Some(now + KILL_AGAIN);
                 out.push(Effect::Kill(key.clone()));
             }
         }
@@ -296,7 +308,7 @@ impl AgentState {
             return;
         }
         let fact = self.outbox.add(key, body);
-        if self.connected {
+        if self.registered {
             out.push(Effect::SendFact(fact));
         }
     }

@@ -3,12 +3,15 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coord_common::backoff::Backoff;
-use coord_common::rank::{ReplicaKey, replica_name};
+use coord_common::ids::{Generation, JobId};
+use coord_common::rank::{Rank, ReplicaKey, replica_name};
 use coord_common::time::Millis;
 use coord_io::storage::{Storage, StorageError};
+use tokio::sync::Semaphore;
 
 /// Tries for one log; what cannot be pushed stays for the next start.
 const TRIES: u32 = 8;
@@ -22,10 +25,26 @@ pub struct Unsent {
 /// One log of the past.
 #[derive(Debug, PartialEq)]
 pub struct Leftover {
+    pub key: ReplicaKey,
     log: PathBuf,
     job_dir: String,
     /// `logs/<replica>/<generation>` below the job dir.
     place: String,
+}
+
+impl Leftover {
+    /// Nothing for a file that no agent wrote.
+    fn new(job: &Path, replica: &Path, log: PathBuf, job_dir: String) -> Option<Self> {
+        let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let (_, rank) = name(replica).rsplit_once('-').map(|(role, rank)| (role.to_owned(), rank.to_owned()))?;
+        let key = ReplicaKey {
+            job: JobId::parse(&name(job)).ok()?,
+            generation: Generation(name(&log).parse().ok()?),
+            rank: Rank(rank.parse().ok()?),
+        };
+        let place = format!("logs/{}/{}", replica_name(key.rank), key.generation);
+        Some(Self { key, log, job_dir, place })
+    }
 }
 
 impl Unsent {
@@ -63,9 +82,7 @@ impl Unsent {
                     let note = entry?.path();
                     let log = note.with_extension("log");
                     if note.extension().is_some_and(|extension| extension == "job_dir") && log.is_file() {
-                        let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                        let place = format!("logs/{}/{}", name(&replica), name(&log));
-                        found.push(Leftover { job_dir: fs::read_to_string(&note)?, log, place });
+                        found.extend(Leftover::new(&job, &replica, log, fs::read_to_string(&note)?));
                     }
                 }
             }
@@ -80,17 +97,16 @@ fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(entries?.into_iter().filter(|path| path.is_dir()).collect())
 }
 
-/// Pushes what storage does not have yet, one log after the other.
-pub async fn push_all(leftovers: Vec<Leftover>) {
+/// Pushes what storage does not have yet. `turn` lets one log after the other do so.
+pub async fn finish(leftover: Leftover, turn: Arc<Semaphore>) {
+    let _turn = turn.acquire().await;
     let backoff = Backoff { first: Millis(500), most: Millis(30_000) };
-    for leftover in leftovers {
-        for tries in 1..=TRIES {
-            match push(&leftover).await {
-                Ok(()) => break,
-                Err(error) => {
-                    tracing::warn!(%error, log = %leftover.log.display(), "push the rest of an earlier log");
-                    tokio::time::sleep(Duration::from_millis(backoff.wait(tries).0)).await;
-                }
+    for tries in 1..=TRIES {
+        match push(&leftover).await {
+            Ok(()) => return,
+            Err(error) => {
+                tracing::warn!(%error, log = %leftover.log.display(), "push the rest of an earlier log");
+                tokio::time::sleep(Duration::from_millis(backoff.wait(tries).0)).await;
             }
         }
     }
@@ -120,9 +136,6 @@ async fn push(leftover: &Leftover) -> Result<(), StorageError> {
 
 #[cfg(test)]
 mod tests {
-    use coord_common::ids::{Generation, JobId};
-    use coord_common::rank::Rank;
-
     use super::*;
     use crate::agent::logs::Logs;
     use crate::launch::Stream;
@@ -141,7 +154,11 @@ mod tests {
         storage.put("logs/worker-replica-1/3/00000000000000000000.log", sent.clone()).await.unwrap();
         logs.append(&key, Stream::Error, b"not sent");
 
-        push_all(unsent.find().unwrap()).await;
+        let leftovers = unsent.find().unwrap();
+        assert_eq!(leftovers.iter().map(|left| &left.key).collect::<Vec<_>>(), [&key]);
+        for leftover in leftovers {
+            finish(leftover, Arc::new(Semaphore::new(1))).await;
+        }
         let chunks = storage.list("logs/worker-replica-1/3").await.unwrap();
         let names: Vec<&str> = chunks.iter().map(|entry| entry.path.as_str()).collect();
         let second = format!("{:020}.log", sent.len());

@@ -17,14 +17,13 @@ const POLL: Duration = Duration::from_millis(250);
 /// After the end of its replica a log stays readable here for so long; then storage has it.
 const KEEP: Duration = Duration::from_secs(60);
 
-/// Clears what an earlier job of the same name left in this log's place: chunks are named by position and would mix.
-/// Then runs until the log has ended and all of it is in storage. A store that is unwell is tried again for ever, ever more
+/// Runs until the log has ended and all of it is in storage. A store that is unwell is tried again for ever, ever more
 /// slowly: the log stays on this disk meanwhile.
 pub async fn upload(logs: Logs, unsent: Unsent, key: ReplicaKey, job_dir: String) {
-    let folder = format!("logs/{}/{}", replica_name(key.rank), key.generation);
+    let place = Place::new(&key, job_dir);
     let backoff = Backoff { first: Millis(500), most: Millis(30_000) };
     let (mut position, mut failures) = (0u64, 0);
-    let mut is_clear = false;
+    let mut is_free = false;
     let mut last = Instant::now();
     loop {
         let Some(piece) = logs.read(&key, position, CHUNK_BYTES) else {
@@ -34,7 +33,14 @@ pub async fn upload(logs: Logs, unsent: Unsent, key: ReplicaKey, job_dir: String
         if !piece.data.is_empty() && due {
             let name = format!("{position:020}.log");
             let length = piece.data.len() as u64;
-            match put(&job_dir, &folder, &name, piece.data, &mut is_clear).await {
+            let put = async {
+                if !is_free {
+                    place.free().await?;
+                    is_free = true;
+                }
+                place.put(&name, piece.data).await
+            };
+            match put.await {
                 Ok(()) => {
                     position += length;
                     failures = 0;
@@ -60,15 +66,36 @@ pub async fn upload(logs: Logs, unsent: Unsent, key: ReplicaKey, job_dir: String
     logs.forget(&key);
 }
 
-async fn put(job_dir: &str, folder: &str, name: &str, data: Vec<u8>, is_clear: &mut bool) -> Result<(), StorageError> {
-    let storage = Storage::open(job_dir)?;
-    if !*is_clear {
-        for old in storage.list(folder).await? {
-            storage.delete(&format!("{folder}/{}", old.path)).await?;
-        }
-        *is_clear = true;
+/// Where the chunks of a log lie.
+struct Place {
+    job_dir: String,
+    folder: String,
+    /// For the log of an earlier job of the same name.
+    aside: String,
+}
+
+impl Place {
+    fn new(key: &ReplicaKey, job_dir: String) -> Self {
+        let folder = format!("logs/{}/{}", replica_name(key.rank), key.generation);
+        let aside = format!("{folder}.before-{}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ"));
+        Self { job_dir, folder, aside }
     }
-    storage.put(&format!("{folder}/{name}"), data).await
+
+    /// A coordinator that lost its state gives old names away again. Chunks are named by position, so those of two jobs
+    /// must not lie in one folder.
+    async fn free(&self) -> Result<(), StorageError> {
+        let storage = Storage::open(&self.job_dir)?;
+        for old in storage.list(&self.folder).await? {
+            let path = format!("{}/{}", self.folder, old.path);
+            storage.put(&format!("{}/{}", self.aside, old.path), storage.get(&path).await?).await?;
+            storage.delete(&path).await?;
+        }
+        Ok(())
+    }
+
+    async fn put(&self, name: &str, data: Vec<u8>) -> Result<(), StorageError> {
+        Storage::open(&self.job_dir)?.put(&format!("{}/{name}", self.folder), data).await
+    }
 }
 
 #[cfg(test)]
@@ -80,29 +107,39 @@ mod tests {
     use crate::launch::Stream;
 
     #[tokio::test]
-    async fn a_log_takes_the_place_of_an_earlier_job_of_the_same_name() {
+    async fn the_log_of_an_earlier_job_of_the_same_name_is_set_aside_whole() {
         let work_dir = tempfile::tempdir().unwrap();
         let job_dir = "memory://upload/jobs/j";
         let key = ReplicaKey { job: JobId::parse("j").unwrap(), generation: Generation(1), rank: Rank(0) };
         let storage = Storage::open(job_dir).unwrap();
         let place = "logs/master-replica-0/1";
-        for position in [0, 70] {
-            storage.put(&format!("{place}/{position:020}.log"), b"old\n".as_slice()).await.unwrap();
+        for (position, text) in [(0, "old\n"), (4, "older\n")] {
+            storage.put(&format!("{place}/{position:020}.log"), text).await.unwrap();
         }
         let (logs, unsent) = (Logs::new(work_dir.path()).unwrap(), Unsent::new(work_dir.path()));
         logs.begin(&key).unwrap();
         unsent.note(&key, job_dir).unwrap();
         logs.append(&key, Stream::Output, b"new");
         logs.end(&key);
-        let pushed = tokio::spawn(upload(logs, unsent.clone(), key, job_dir.to_owned()));
-        while !unsent.is_empty() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        pushed.abort();
+        let pushing = tokio::spawn(upload(logs, unsent.clone(), key, job_dir.to_owned()));
+        let pushed = async {
+            while !unsent.is_empty() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), pushed).await.unwrap();
+        pushing.abort();
         let chunks = storage.list(place).await.unwrap();
         let names: Vec<&str> = chunks.iter().map(|entry| entry.path.as_str()).collect();
         assert_eq!(names, ["00000000000000000000.log"]);
         let text = storage.get(&format!("{place}/{}", names[0])).await.unwrap();
         assert!(text.ends_with(b"\tO\tnew\n"));
+        let everything = storage.list("logs/master-replica-0").await.unwrap();
+        let aside: Vec<&str> =
+            everything.iter().map(|entry| entry.path.as_str()).filter(|path| path.starts_with("1.before-")).collect();
+        let [first, second] = aside[..] else { panic!("{everything:?}") };
+        for (path, text) in [(first, "old\n"), (second, "older\n")] {
+            assert_eq!(storage.get(&format!("logs/master-replica-0/{path}")).await.unwrap(), text);
+        }
     }
 }

@@ -221,7 +221,7 @@ fn every_command_has_the_golden_bytes_and_reads_them_back() {
 
 #[test]
 fn every_golden_snapshot_is_read_as_a_sound_state_and_written_the_same() {
-    let golden = golden("snapshots.txt", &[("rich", encode_snapshot(&rich_state()))]);
+    let golden = golden("snapshots.txt", &[("rich_and_begun", encode_snapshot(&rich_state()))]);
     assert!(!golden.is_empty());
     for (name, bytes) in golden {
         let state = decode_snapshot(&bytes).expect("readable");

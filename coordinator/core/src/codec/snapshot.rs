@@ -20,6 +20,7 @@ pub fn encode_snapshot(state: &ClusterState) -> Vec<u8> {
         workers: state.workers().map(|(_, worker)| worker_to_log(worker)).collect(),
         taken_ids: state.taken_ids().map(JobId::to_string).collect(),
         submissions: state.submissions(),
+        begun_millis: state.begun().0,
     };
     snapshot.encode_to_vec()
 }
@@ -31,7 +32,8 @@ pub fn decode_snapshot(bytes: &[u8]) -> Result<ClusterState, CodecError> {
     let workers = wire.workers.into_iter().map(worker_from_log).collect::<Result<Vec<_>, _>>()?;
     let taken = wire.taken_ids.iter().map(|id| JobId::parse(id)).collect::<Result<BTreeSet<_>, _>>();
     let taken = taken.map_err(ConvertError::from)?;
-    Ok(ClusterState::restore(Millis(wire.now_millis), wire.submissions, jobs, workers, taken))
+    let (begun, now) = (Millis(wire.begun_millis), Millis(wire.now_millis));
+    Ok(ClusterState::restore(begun, now, wire.submissions, jobs, workers, taken))
 }
 
 fn worker_to_log(worker: &Worker) -> log::WorkerState {

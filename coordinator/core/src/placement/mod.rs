@@ -95,7 +95,7 @@ fn blocker(problem: &Problem) -> Blocker {
     if free >= wanted && in_class < wanted {
         Blocker::NumericClass { wanted, free: in_class, class }
     } else {
-        Blocker::FreeSlots { wanted, free: in_class }
+        Blocker::FreeSlots { wanted, each: problem.slots_each, free: in_class }
     }
 }
 

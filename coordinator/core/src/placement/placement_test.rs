@@ -34,7 +34,7 @@ fn the_gang_fills_the_workers_with_most_free_slots_first_and_ties_go_by_id() {
 fn as_many_as_fit_are_placed_up_to_the_maximum_and_none_below_the_minimum() {
     let rooms = rooms(&[("a", Device::Cpu, "x", 3)]);
     assert_eq!(solve_on(&rooms, (1, 8), 1).map(|placed| placed.len()), Ok(3));
-    assert_eq!(solve_on(&rooms, (4, 8), 1), Err(vec![Blocker::FreeSlots { wanted: 4, free: 3 }]));
+    assert_eq!(solve_on(&rooms, (4, 8), 1), Err(vec![Blocker::FreeSlots { wanted: 4, each: 1, free: 3 }]));
     assert_eq!(solve_on(&rooms, (1, 8), 2).map(|placed| placed.len()), Ok(1));
 }
 
@@ -43,7 +43,7 @@ fn as_many_as_fit_are_placed_up_to_the_maximum_and_none_below_the_minimum() {
 fn replicas_of_several_slots_never_straddle_workers() {
     let rooms = rooms(&[("a", Device::Cpu, "x", 40), ("b", Device::Cpu, "x", 22)]);
     assert_eq!(solve_on(&rooms, (3, 3), 20), Ok(vec!["a".into(), "a".into(), "b".into()]));
-    assert_eq!(solve_on(&rooms, (4, 4), 20), Err(vec![Blocker::FreeSlots { wanted: 80, free: 62 }]));
+    assert_eq!(solve_on(&rooms, (4, 4), 20), Err(vec![Blocker::FreeSlots { wanted: 80, each: 20, free: 62 }]));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::worker::Worker;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ClusterState {
     now: Millis,
+    begun: Millis,
     submissions: u64,
     jobs: BTreeMap<JobId, Job>,
     workers: BTreeMap<WorkerId, Worker>,
@@ -26,6 +27,12 @@ impl ClusterState {
     /// The larger of all stamps applied so far.
     pub fn now(&self) -> Millis {
         self.now
+    }
+
+    /// Stamp of the first entry. It tells this state from that of a cluster which lost all its directories and began
+    /// again, with the same addresses, workers and names of jobs.
+    pub fn begun(&self) -> Millis {
+        self.begun
     }
 
     /// How many jobs were ever submitted.
@@ -109,6 +116,9 @@ impl ClusterState {
 
     pub(crate) fn advance_clock(&mut self, stamp: Millis) -> Millis {
         self.now = self.now.max(stamp);
+        if self.begun == Millis::ZERO {
+            self.begun = self.now;
+        }
         self.now
     }
 
@@ -149,13 +159,14 @@ impl ClusterState {
     }
 
     pub(crate) fn restore(
+        begun: Millis,
         now: Millis,
         submissions: u64,
         jobs: impl IntoIterator<Item = Job>,
         workers: impl IntoIterator<Item = Worker>,
         taken_ids: BTreeSet<JobId>,
     ) -> ClusterState {
-        let mut state = ClusterState { now, submissions, taken_ids, ..ClusterState::default() };
+        let mut state = ClusterState { begun, now, submissions, taken_ids, ..ClusterState::default() };
         jobs.into_iter().for_each(|job| state.put(job));
         workers.into_iter().for_each(|worker| state.put_worker(worker));
         state

@@ -65,37 +65,52 @@ fn a_key_is_started_at_most_once_however_often_it_is_ordered() {
     assert_eq!(agent.on(order(), Millis(3)), []);
 }
 
-/// The coordinator lost its state while a replica ran; then a job of the old name was submitted.
+fn registered(begun: u64) -> Event {
+    Event::Registered { begun: Millis(begun) }
+}
+
+fn attach(agent: &mut AgentState) {
+    assert_eq!(agent.on(Event::Connected, Millis(0)), [Effect::Register]);
+    assert_eq!(agent.on(registered(1), Millis(0)), []);
+}
+
+/// The coordinator lost its state while replicas ran; then a job of the old name was submitted.
 #[test]
-fn a_launch_of_another_job_of_the_same_name_replaces_the_old_replica_without_a_word_of_it() {
-    let other = || Launch { secret: "other".to_owned(), ..launch(1) };
-    let order = || Event::Order(Order::Launch(other()));
-    for ended_before in [true, false] {
-        let mut agent = state();
-        agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
-        agent.on(Event::Listening { key: key(1), endpoint: "h:1".to_owned() }, Millis(0));
-        if ended_before {
-            agent.on(exited(1), Millis(1));
-        } else {
-            assert_eq!(agent.on(order(), Millis(1)), [Effect::Kill(key(1))]);
-            assert_eq!(agent.on(order(), Millis(2)), []);
-            let progress = Progress { step: Step(7), ..Progress::default() };
-            assert_eq!(agent.on(Event::Progressed { key: key(1), progress }, Millis(3)), []);
-            agent.on(Event::Started { key: key(1), step: Step(1) }, Millis(3));
-            agent.on(ended(key(1), None, Some(9), ""), Millis(4));
-        }
-        assert_eq!(agent.on(order(), Millis(5)), [Effect::Start(other())]);
-        assert_eq!(agent.on(order(), Millis(6)), []);
-        // A leader takes no fact after a gap, and none of a generation that is not the job's.
-        agent.on(Event::Started { key: key(1), step: Step(0) }, Millis(7));
-        let sent = agent.on(Event::Connected, Millis(8));
-        let sent = sent.iter().filter_map(|effect| match effect {
-            Effect::SendFact(fact) => Some((fact.sequence, fact.key.generation.0)),
-            _ => None,
-        });
-        let expected: &[(u64, u64)] = if ended_before { &[(1, 0), (2, 0), (3, 1)] } else { &[(1, 0), (2, 1)] };
-        assert_eq!(sent.collect::<Vec<_>>(), expected);
-    }
+fn under_a_cluster_that_began_again_nothing_of_before_counts() {
+    let order = || Event::Order(Order::Launch(launch(1)));
+    let ready = |sequence, endpoint: &str| {
+        Effect::SendFact(Fact { sequence, key: key(1), body: FactBody::Ready { endpoint: endpoint.to_owned() } })
+    };
+    let listening = |endpoint: &str| Event::Listening { key: key(1), endpoint: endpoint.to_owned() };
+    let mut agent = state();
+    assert_eq!(agent.on(Event::Connected, Millis(0)), [Effect::Register]);
+    assert_eq!(agent.on(registered(5), Millis(0)), []);
+    assert_eq!(agent.on(order(), Millis(0)), [Effect::Start(launch(1))]);
+    assert_eq!(agent.on(listening("old:1"), Millis(0)), [ready(1, "old:1")]);
+    assert_eq!(agent.on(Event::Acknowledged(1), Millis(0)), []);
+    assert_eq!(agent.on(Event::Disconnected, Millis(1)), []);
+    // Ended, and told to nobody yet: the end of generation 2 must not be that of another job's.
+    assert_eq!(agent.on(Event::Order(Order::Launch(launch(2))), Millis(1)), [Effect::Start(launch(2))]);
+    assert_eq!(agent.on(exited(2), Millis(1)), []);
+
+    assert_eq!(agent.on(Event::Connected, Millis(2)), [Effect::Register]);
+    assert_eq!(agent.on(registered(6), Millis(2)), [Effect::Kill(key(1))]);
+    assert_eq!(agent.on(Event::Tick, Millis(3)), [Effect::Heartbeat(Heartbeat::default())]);
+    // What the old replica still says is nobody's, and a launch waits for its end.
+    let progress = Progress { step: Step(7), ..Progress::default() };
+    assert_eq!(agent.on(Event::Progressed { key: key(1), progress }, Millis(4)), []);
+    assert_eq!(agent.on(Event::Started { key: key(1), step: Step(1) }, Millis(4)), []);
+    assert_eq!(agent.on(order(), Millis(5)), []);
+    let again = [Effect::Kill(key(1)), Effect::Heartbeat(Heartbeat::default())];
+    assert_eq!(agent.on(Event::Tick, Millis(1_003)), again);
+    assert_eq!(agent.on(ended(key(1), None, Some(SIGKILL), ""), Millis(1_004)), []);
+    // Facts go on in number where the new cluster believes this agent to be.
+    assert_eq!(agent.on(order(), Millis(1_005)), [Effect::Start(launch(1))]);
+    assert_eq!(agent.on(listening("new:1"), Millis(1_006)), [ready(2, "new:1")]);
+    assert_eq!(agent.on(Event::Order(Order::Launch(launch(2))), Millis(1_007)), [Effect::Start(launch(2))]);
+    // Another leader of the same cluster changes nothing.
+    assert_eq!(agent.on(Event::Connected, Millis(1_010)), [Effect::Register]);
+    assert_eq!(agent.on(registered(6), Millis(1_010)), [ready(2, "new:1")]);
 }
 
 #[test]
@@ -106,7 +121,8 @@ fn facts_wait_for_a_leader_and_are_sent_again_until_acknowledged() {
     assert_eq!(agent.on(listening, Millis(1)), []);
     let ready = Fact { sequence: 1, key: key(1), body: FactBody::Ready { endpoint: "h:1".to_owned() } };
     for _ in 0..2 {
-        assert_eq!(agent.on(Event::Connected, Millis(2)), [Effect::Register, Effect::SendFact(ready.clone())]);
+        assert_eq!(agent.on(Event::Connected, Millis(2)), [Effect::Register]);
+        assert_eq!(agent.on(registered(1), Millis(2)), [Effect::SendFact(ready.clone())]);
         assert_eq!(agent.on(Event::Disconnected, Millis(3)), []);
     }
     assert_eq!(agent.on(Event::Acknowledged(1), Millis(4)), []);
@@ -128,7 +144,7 @@ fn a_stop_terminates_once_and_kills_after_the_grace() {
 #[test]
 fn a_stop_for_an_unknown_key_is_answered_with_an_end_once() {
     let mut agent = state();
-    agent.on(Event::Connected, Millis(0));
+    attach(&mut agent);
     let effects = agent.on(stop(3, 10), Millis(0));
     assert!(matches!(&effects[..], [Effect::SendFact(Fact { body: FactBody::Exited(_), .. })]), "{effects:?}");
     assert_eq!(agent.on(stop(3, 10), Millis(1)), []);
@@ -138,7 +154,7 @@ fn a_stop_for_an_unknown_key_is_answered_with_an_end_once() {
 #[test]
 fn a_replica_ended_by_our_signal_is_stopped_and_not_at_fault() {
     let mut agent = state();
-    agent.on(Event::Connected, Millis(0));
+    attach(&mut agent);
     agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
     agent.on(stop(1, 10), Millis(0));
     let event = ended(key(1), None, Some(15), "bye");
@@ -152,7 +168,7 @@ fn a_replica_ended_by_our_signal_is_stopped_and_not_at_fault() {
 #[test]
 fn the_last_word_of_a_replica_is_its_cause() {
     let mut agent = state();
-    agent.on(Event::Connected, Millis(0));
+    attach(&mut agent);
     agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
     agent.on(Event::Finished { key: key(1), cause: Cause::Data, message: "m".to_owned() }, Millis(1));
     let effects = agent.on(ended(key(1), Some(1), None, ""), Millis(2));
@@ -165,7 +181,7 @@ fn the_last_word_of_a_replica_is_its_cause() {
 #[test]
 fn shutdown_stops_replicas_reports_their_end_and_leaves() {
     let mut agent = state();
-    agent.on(Event::Connected, Millis(0));
+    attach(&mut agent);
     agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
     assert_eq!(agent.on(Event::Shutdown, Millis(1)), [Effect::SendLeaving, Effect::Terminate(key(1))]);
     assert_eq!(agent.on(exited(1), Millis(2)).len(), 1);
@@ -175,7 +191,7 @@ fn shutdown_stops_replicas_reports_their_end_and_leaves() {
 #[test]
 fn a_recorded_checkpoint_is_told_to_the_replica() {
     let mut agent = state();
-    agent.on(Event::Connected, Millis(0));
+    attach(&mut agent);
     agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
     let record = CheckpointRecord {
         step: Step(20),
@@ -201,7 +217,7 @@ fn heartbeats_leave_each_second_while_connected() {
 #[test]
 fn the_master_speaks_for_the_job_and_every_replica_for_its_own_samples() {
     let mut agent = state();
-    agent.on(Event::Connected, Millis(0));
+    attach(&mut agent);
     let second = ReplicaKey { rank: Rank(1), ..key(1) };
     for launch in [launch(1), Launch { key: second.clone(), ..launch(1) }] {
         agent.on(Event::Order(Order::Launch(launch)), Millis(0));
@@ -222,7 +238,7 @@ fn the_master_speaks_for_the_job_and_every_replica_for_its_own_samples() {
 #[test]
 fn a_fault_of_the_program_stays_its_fault_when_a_stop_came_before_it_was_seen() {
     let mut agent = state();
-    agent.on(Event::Connected, Millis(0));
+    attach(&mut agent);
     agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
     agent.on(stop(1, 10), Millis(0));
     let event = ended(key(1), None, Some(4), "");
@@ -238,7 +254,7 @@ fn a_fault_of_the_program_stays_its_fault_when_a_stop_came_before_it_was_seen() 
 fn a_replica_killed_for_want_of_memory_says_so_unless_it_was_stopped() {
     for (stopped, cause) in [(false, Cause::OutOfMemory), (true, Cause::Stopped)] {
         let mut agent = state();
-        agent.on(Event::Connected, Millis(0));
+        attach(&mut agent);
         agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
         if stopped {
             agent.on(stop(1, 10), Millis(0));
@@ -259,7 +275,7 @@ fn pulse(agent: &mut AgentState, at: u64) {
 #[test]
 fn a_replica_that_says_nothing_is_told_as_silent_and_ended_at_the_limit() {
     let mut agent = state();
-    agent.on(Event::Connected, Millis(0));
+    attach(&mut agent);
     agent.on(Event::Order(Order::Launch(launch(1))), Millis(0));
     for at in (0..=60_000).step_by(500) {
         pulse(&mut agent, at);
